@@ -15,7 +15,7 @@ from typing import NamedTuple
 from echod.paths import PRIVATE_FILE_MODE
 from echod.store.fs import Dir, OpenWriters, RenameUnsupportedError, exchange, open_dir, read_lease
 
-_PROBE_NAMES = (".echod-probe-one", ".echod-probe-two")
+_ONE, _OTHER = ".echod-probe-one", ".echod-probe-two"
 
 
 class Capabilities(NamedTuple):
@@ -46,49 +46,40 @@ class CapabilityCache:
 
 
 def probe(directory: Path) -> Capabilities:
-    """Return the capabilities of a directory, which must be writable.
-
-    Raises:
-        OSError: it is not writable, or the disk is full.
-    """
+    """Return the capabilities of a directory. Raise an `OSError` if it is not writable or the disk is full."""
     with open_dir(directory, ()) as opened:
         return _probe_directory(opened)
 
 
 def _probe_directory(directory: Dir) -> Capabilities:
-    one, other = _PROBE_NAMES
     try:
-        for name in _PROBE_NAMES:
+        for name in (_ONE, _OTHER):
             directory.unlink(name)
             with directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE):
                 pass
-        return Capabilities(
-            _supports_exchange(directory, one, other),
-            _supports_lease(directory, one),
-            _supports_hard_link(directory, one, other),
-        )
+        return Capabilities(_supports_exchange(directory), _supports_lease(directory), _supports_hard_link(directory))
     finally:
-        for name in _PROBE_NAMES:
+        for name in (_ONE, _OTHER):
             directory.unlink(name)
 
 
-def _supports_exchange(directory: Dir, one: str, other: str) -> bool:
-    before = directory.inode(one)
+def _supports_exchange(directory: Dir) -> bool:
+    before = directory.inode(_ONE)
     try:
-        exchange(directory, one, other)
+        exchange(directory, _ONE, _OTHER)
     except RenameUnsupportedError:
         return False
-    return directory.inode(other) == before
+    return directory.inode(_OTHER) == before
 
 
-def _supports_lease(directory: Dir, one: str) -> bool:
-    with directory.open(one, os.O_RDONLY) as fd, read_lease(fd) as writers:
+def _supports_lease(directory: Dir) -> bool:
+    with directory.open(_ONE, os.O_RDONLY) as fd, read_lease(fd) as writers:
         return writers is OpenWriters.NONE
 
 
-def _supports_hard_link(directory: Dir, one: str, other: str) -> bool:
-    directory.unlink(other)
+def _supports_hard_link(directory: Dir) -> bool:
+    directory.unlink(_OTHER)
     with suppress(OSError):
-        os.link(one, other, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+        os.link(_ONE, _OTHER, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
         return True
     return False

@@ -21,11 +21,7 @@ DEFAULT_ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestra
 
 
 def roles_without_memory(store: Store, names: Sequence[str]) -> tuple[Role, ...]:
-    """Return the roles of these names that have no memory file yet.
-
-    Raises:
-        UsageError: a name is not a valid role name.
-    """
+    """Return the roles of these names that have no memory file yet. An invalid name is a `UsageError`."""
     invalid = next((name for name in names if not ROLE_NAME.fullmatch(name)), None)
     if invalid is not None:
         raise UsageError(f"Invalid role name {invalid!r}: use letters, digits, - and _.")
@@ -36,23 +32,18 @@ def roles_without_memory(store: Store, names: Sequence[str]) -> tuple[Role, ...]
 def create_roles(roles: Sequence[Role], pid: int) -> None:
     """Create these roles with their memory files, and their store if it is missing.
 
-    Args:
-        roles: the result of `roles_without_memory`.
-        pid: this process; part of the name under which a file is prepared.
-
-    Raises:
-        StoreError: something cannot be created. Roles created so far remain, and a second call creates the rest.
+    `pid` is part of the name under which a file is prepared. After a `StoreError` the roles created so far remain, and
+    a second call creates the rest.
     """
     for role in roles:
         with as_store_error("create", role.path), ensure_directory(role.store.project, role.path) as directory:
-            _create_file(directory, MEMORY, new_memory_file(role.name), f".{MEMORY}.echod-init-{pid}")
+            _create_memory(directory, new_memory_file(role.name), f".{MEMORY}.echod-init-{pid}")
 
 
 def create_role_directory(role: Role) -> None:
     """Create a role's directory in an existing store, if it does not exist (`remember` and observations start roles).
 
-    Raises:
-        StoreError: it cannot be created, or something else is in its place.
+    A `StoreError` reports that it cannot be created, or that something else is in its place.
     """
     store_parts = role.store.root.relative_to(role.store.project).parts
     with as_store_error("create the role", role.path), open_dir(role.store.project, store_parts) as store:
@@ -61,22 +52,14 @@ def create_role_directory(role: Role) -> None:
 
 
 def create_global_role(role: Role) -> None:
-    """Create a role of the global store and the directories above it, if they do not exist.
-
-    Raises:
-        StoreError: it cannot be created, or something else is in its place.
-    """
+    """Create a role of the global store and the directories above it, if they do not exist."""
     with as_store_error("create", role.path):
         role.store.project.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
         ensure_directory(role.store.project, role.path).close()
 
 
 def ensure_directory(project: Path, directory: Path) -> Dir:
-    """Open a directory below a project. It and the directories above it are created if they are missing.
-
-    Raises:
-        OSError: one of them cannot be created, is a symbolic link or not a directory.
-    """
+    """Open a directory below a project. It and the directories above it are created if they are missing."""
     current = open_dir(project, ())
     for name in directory.relative_to(project).parts:
         with current:
@@ -85,10 +68,10 @@ def ensure_directory(project: Path, directory: Path) -> Dir:
     return current
 
 
-def _create_file(directory: Dir, name: str, data: bytes, staged_name: str) -> None:
+def _create_memory(directory: Dir, data: bytes, staged_name: str) -> None:
     create_durable_file(directory, staged_name, data, NEW_FILE_MODE)
     try:
-        rename_noreplace_or_link(directory, staged_name, directory, name)
+        rename_noreplace_or_link(directory, staged_name, directory, MEMORY)
     except FileExistsError:
         directory.unlink(staged_name)  # another process was faster, and its file is kept
     directory.sync()

@@ -12,8 +12,8 @@ from contextlib import contextmanager
 
 from echod.log import get_logger
 from echod.store.changes import CommitGate, no_gate
+from echod.store.commit.apply import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.commit.context import CommitContext
-from echod.store.commit.recover import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.create import create_role_directory
 from echod.store.errors import BusyError, StoreError, as_store_error
 from echod.store.healing.heal import read_healed_memory
@@ -22,7 +22,7 @@ from echod.store.journal.records import RecordState
 from echod.store.journal.retention import apply_retention, finish_deletions
 from echod.store.layout import Role, Store
 from echod.store.reader import CommitInfo, StoreReader
-from echod.store.role_directory import RoleDirectory, open_role_directory
+from echod.store.role_directory import open_role_directory
 from echod.store.role_lock import acquire_role_lock, release_own_stale_lock, release_role_lock
 from echod.store.session import RoleSession
 from echod.store.undo import UndoResult, undo_record
@@ -42,11 +42,7 @@ class Engine(StoreReader):
         return total
 
     def create_role(self, role: Role) -> None:
-        """Create a role's directory if it does not exist.
-
-        Raises:
-            StoreError: it cannot be created, or something else is in its place.
-        """
+        """Create a role's directory if it does not exist."""
         create_role_directory(role)
 
     @contextmanager
@@ -77,12 +73,7 @@ class Engine(StoreReader):
         return tuple(seqs)
 
     def undo(self, job: int, *, by_job: int, gate: CommitGate = no_gate) -> tuple[UndoResult, ...]:
-        """Undo all commits of a job, newest first.
-
-        Args:
-            job: the job to undo.
-            by_job: the number of the job that does it.
-            gate: called just before each point of no return.
+        """Undo all commits of a job, newest first. `gate` is called just before each point of no return.
 
         Raises:
             RefusedError: the job is unknown, too old, or already undone.
@@ -121,7 +112,7 @@ class Engine(StoreReader):
             close_orphaned(journal, older_than=self._clock() - self._limits.displaced_seconds)
             return ()
         with open_role_directory(role) as directory:
-            if not needs_late_merge(self._read_only_context(directory)):
+            if not needs_late_merge(self._build_context(directory)):
                 return ()
         with self._open_context(role) as context:
             recover_role(context)
@@ -144,19 +135,15 @@ class Engine(StoreReader):
 
     @contextmanager
     def _open_context(self, role: Role) -> Iterator[CommitContext]:
-        with open_role_directory(role) as directory, self._lock_role(role, directory) as context:
-            yield context
-
-    @contextmanager
-    def _lock_role(self, role: Role, directory: RoleDirectory) -> Iterator[CommitContext]:
-        journal = self._journal.create_role_journal(role)
-        release_own_stale_lock(role, journal)
-        lock = acquire_role_lock(role, journal, now=self._clock())
-        try:
-            with journal.exclusive():
-                yield self._build_context(directory, lock)
-        finally:
-            release_role_lock(lock, journal)
+        with open_role_directory(role) as directory:
+            journal = self._journal.create_role_journal(role)
+            release_own_stale_lock(role, journal)
+            lock = acquire_role_lock(role, journal, now=self._clock())
+            try:
+                with journal.exclusive():
+                    yield self._build_context(directory, lock)
+            finally:
+                release_role_lock(lock, journal)
 
 
 def _combine(first: RecoveryReport, second: RecoveryReport) -> RecoveryReport:

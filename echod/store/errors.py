@@ -43,12 +43,7 @@ class StoreError(EchodError):
 
 @contextmanager
 def as_store_error(action: str, path: Path) -> Iterator[None]:
-    """Turn an `OSError` inside the block into a `StoreError` about `path`.
-
-    Args:
-        action: what was being done, as in "could not {action}".
-        path: the file it was done to.
-    """
+    """Turn an `OSError` inside the block into a `StoreError` about `path`: "Could not {action} {path}"."""
     try:
         yield
     except OSError as error:

@@ -74,11 +74,7 @@ class Dir:
 
     @contextmanager
     def open(self, name: str, flags: int, mode: int = NEW_FILE_MODE) -> Iterator[int]:
-        """Open a plain file for the length of the block.
-
-        Raises:
-            OSError: it is a symbolic link (ELOOP), not a plain file (EINVAL), or cannot be opened.
-        """
+        """Open a plain file for the length of the block. Links (ELOOP) and special files (EINVAL) are refused."""
         # O_NONBLOCK so that a FIFO in the place of a file cannot block us. It has no effect on a plain file.
         fd = os.open(name, flags | _NO_FOLLOW | os.O_NONBLOCK, mode, dir_fd=self.fd)
         try:
@@ -100,10 +96,8 @@ class Dir:
 
     def unlink(self, name: str) -> None:
         """Remove a name that only echod uses. A missing file is not an error."""
-        try:
+        with suppress(FileNotFoundError):
             os.unlink(name, dir_fd=self.fd)
-        except FileNotFoundError:
-            return
 
     def sync(self) -> None:
         """Make the names in this directory durable."""
@@ -125,8 +119,7 @@ class Dir:
 def open_dir(root: Path, parts: Iterable[str]) -> Dir:
     """Open the directory `root/parts...`. `root` is trusted (resolved); below it no symbolic link is followed.
 
-    Raises:
-        OSError: a part is missing, a symbolic link (ELOOP or ENOTDIR) or not a directory.
+    A part that is a symbolic link is an `OSError` with ELOOP or ENOTDIR.
     """
     current = Dir(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), root)
     for part in parts:
@@ -183,23 +176,12 @@ class RenameUnsupportedError(Exception):
 
 
 def exchange(directory: Dir, one: str, other: str) -> None:
-    """Swap two names atomically, so that neither is ever absent.
-
-    Raises:
-        RenameUnsupportedError: the file system cannot exchange names.
-        OSError: one of the names is missing, or the call failed.
-    """
+    """Swap two names atomically, so that neither is ever absent."""
     _rename(directory, one, directory, other, _EXCHANGE)
 
 
 def rename_noreplace_or_link(source: Dir, name: str, target: Dir, new_name: str) -> None:
-    """Rename a file without ever replacing another one, by a hard link and an unlink if there is no such rename.
-
-    Raises:
-        FileExistsError: `new_name` is taken.
-        FileNotFoundError: `name` does not exist.
-        OSError: the call failed.
-    """
+    """Rename a file like `rename_noreplace`, by a hard link and an unlink if there is no such rename."""
     try:
         rename_noreplace(source, name, target, new_name)
     except RenameUnsupportedError:
@@ -208,14 +190,7 @@ def rename_noreplace_or_link(source: Dir, name: str, target: Dir, new_name: str)
 
 
 def rename_noreplace(source: Dir, name: str, target: Dir, new_name: str) -> None:
-    """Rename a file or directory in one step without ever replacing another one.
-
-    Raises:
-        RenameUnsupportedError: the file system has no such rename.
-        FileExistsError: `new_name` is taken.
-        FileNotFoundError: `name` does not exist.
-        OSError: the call failed.
-    """
+    """Rename a file or directory in one step. If `new_name` is taken, raise `FileExistsError` and replace nothing."""
     _rename(source, name, target, new_name, _NOREPLACE)
 
 
@@ -247,7 +222,9 @@ def read_lease(fd: int) -> Iterator[OpenWriters]:
         yield writers
     finally:
         if writers is OpenWriters.NONE:
-            _release_lease(fd)
+            # The kernel revokes a lease after lease-break-time (this process was suspended). Then there is none.
+            with suppress(OSError):
+                fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 
 
 def _take_lease(fd: int) -> OpenWriters:
@@ -261,9 +238,3 @@ def _take_lease(fd: int) -> OpenWriters:
     except OSError as error:
         return OpenWriters.SOME if error.errno == errno.EAGAIN else OpenWriters.UNKNOWN
     return OpenWriters.NONE
-
-
-def _release_lease(fd: int) -> None:
-    # The kernel revokes a lease after lease-break-time (this process was suspended). Then there is none to release.
-    with suppress(OSError):
-        fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)

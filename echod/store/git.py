@@ -22,15 +22,10 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 @dataclass(frozen=True, slots=True)
 class TrackedFile:
-    """A file that a git repository tracks.
+    """A file that a git repository tracks."""
 
-    Attributes:
-        head: the value of HEAD: a commit, or the name of a branch without a commit.
-        index: the raw index, in which contents are looked up.
-    """
-
-    head: str
-    index: bytes
+    head: str  # the value of HEAD: a commit, or the name of a branch without a commit
+    index: bytes  # the raw index, in which contents are looked up
 
     def is_staged_as(self, data: bytes) -> bool:
         """Return whether the index names exactly this content, because git wrote the file or the user staged it."""

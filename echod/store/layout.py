@@ -149,8 +149,7 @@ def global_root(store: Store) -> tuple[str, ...] | None:
 def find_roles(store: Store) -> tuple[Role, ...]:
     """Return the roles of a store in name order, without dot-directories, invalid names and symbolic links.
 
-    Raises:
-        OSError: the store cannot be listed. An unreadable store is not an empty one.
+    An unreadable store is an `OSError`, not an empty store.
     """
     with os.scandir(store.root) as entries:
         names = sorted(e.name for e in entries if ROLE_NAME.fullmatch(e.name) and e.is_dir(follow_symlinks=False))
@@ -176,10 +175,7 @@ def iter_findings_files(role: Role) -> Iterator[str]:
     """Yield the names of a role's findings files, plain files only (no symbolic link, FIFO or device).
 
     The names are in order. Of more than `MAX_SORTED_FINDINGS` the first ones are sorted, and the others follow in the
-    directory's order.
-
-    Raises:
-        OSError: the role cannot be listed.
+    directory's order. A role that cannot be listed is an `OSError`, here and in the next two functions.
     """
     with os.scandir(role.path) as entries:
         names = (e.name for e in entries if AGENT_FINDINGS.fullmatch(e.name) and e.is_file(follow_symlinks=False))
@@ -188,11 +184,7 @@ def iter_findings_files(role: Role) -> Iterator[str]:
 
 
 def list_findings_files(role: Role, limit: int = MAX_SORTED_FINDINGS) -> tuple[Path, ...]:
-    """Return at most `limit` findings files of a role, in name order.
-
-    Raises:
-        OSError: the role cannot be listed.
-    """
+    """Return at most `limit` findings files of a role, in name order."""
     return tuple(role.path / name for name in sorted(islice(iter_findings_files(role), limit)))
 
 
@@ -205,21 +197,17 @@ class RoleSummary(NamedTuple):
 
 
 def summarize_role(role: Role, max_findings: int) -> RoleSummary:
-    """List a role's directory once. The listing ends after `max_findings` findings files.
-
-    Raises:
-        OSError: the role cannot be listed.
-    """
-    findings, other_names = 0, set()
+    """List a role's directory once. The listing ends after `max_findings` findings files."""
+    findings, others = 0, set()
     with os.scandir(role.path) as entries:
         for entry in entries:
             if entry.name in (KNOWLEDGE, QUARANTINE):
-                other_names.add(entry.name)
+                others.add(entry.name)
             elif AGENT_FINDINGS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
                 findings += 1
                 if findings == max_findings:
                     return RoleSummary(findings, has_knowledge=True, has_quarantine=True)
-    return RoleSummary(findings, has_knowledge=KNOWLEDGE in other_names, has_quarantine=QUARANTINE in other_names)
+    return RoleSummary(findings, has_knowledge=KNOWLEDGE in others, has_quarantine=QUARANTINE in others)
 
 
 def findings_archive_path(file_name: str, day: date) -> PurePosixPath:

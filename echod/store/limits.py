@@ -16,33 +16,19 @@ _DAY = 24 * _HOUR
 
 @dataclass(frozen=True, slots=True)
 class EngineLimits:
-    """The limits of the engine. The defaults are the product's; tests shorten them.
+    """The limits of the engine. The defaults are the product's; tests shorten them."""
 
-    Attributes:
-        young_seconds: a change of echod's that vanished within this time was overwritten, not deleted.
-        history_hours: how long contents of a memory file are remembered, to recognize stale overwrites.
-        displaced_hours: how long a displaced or claimed file is followed for late writes.
-        max_restores: how often one block is restored before the user decides.
-        max_replans: how often a plan may be overtaken before the commit continues and merges.
-        settle_seconds: how long a file must be unchanged if no lease is available.
-        lock_seconds: how long the upstream writers' lock may be held before the first exchange.
-        undo_days: how long a commit can be undone.
-        redacted_days: how long exact blobs of a commit that redacted something are kept.
-        max_ledger_keys: how many consumed findings a role's ledger remembers. The oldest are dropped first.
-        max_history_bytes: limit of the remembered contents of one role.
-    """
-
-    young_seconds: float = 5.0
-    history_hours: float = 24.0
-    displaced_hours: float = 24.0
-    max_restores: int = 3
-    max_replans: int = 3
-    settle_seconds: float = 2.0
-    lock_seconds: float = 20.0
-    undo_days: float = 14.0
-    redacted_days: float = 7.0
-    max_ledger_keys: int = 20_000
-    max_history_bytes: int = 64 * 1024 * 1024
+    young_seconds: float = 5.0  # a change of echod's that vanished within this time was overwritten, not deleted
+    history_hours: float = 24.0  # how long contents of a memory file are remembered, to recognize stale overwrites
+    displaced_hours: float = 24.0  # how long a displaced or claimed file is followed for late writes
+    max_restores: int = 3  # how often one block is restored before the user decides
+    max_replans: int = 3  # how often a plan may be overtaken before the commit continues and merges
+    settle_seconds: float = 2.0  # how long a file must be unchanged if no lease is available
+    lock_seconds: float = 20.0  # how long the upstream writers' lock may be held before the first exchange
+    undo_days: float = 14.0  # how long a commit can be undone
+    redacted_days: float = 7.0  # how long exact blobs of a commit that redacted something are kept
+    max_ledger_keys: int = 20_000  # how many consumed findings a role's ledger remembers. The oldest are dropped first.
+    max_history_bytes: int = 64 * 1024 * 1024  # limit of the remembered contents of one role
 
     @property
     def history_seconds(self) -> float:

@@ -36,22 +36,16 @@ log = get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommitInfo:
-    """One commit.
-
-    Attributes:
-        job: the job it was made for; None for healing and late writes.
-        at: Unix seconds.
-        undone_by: the job that undid it; None if it was not undone.
-    """
+    """One commit."""
 
     store: Store
     role: Role
     seq: int
-    job: int | None
+    job: int | None  # the job it was made for; None for healing and late writes
     kind: str
     summary: str
-    at: float
-    undone_by: int | None
+    at: float  # Unix seconds
+    undone_by: int | None  # the job that undid it; None if it was not undone
 
 
 class MemoryCommit(NamedTuple):
@@ -62,12 +56,6 @@ class MemoryCommit(NamedTuple):
     after: Document
 
 
-def list_commits(journal: Journal, stores: Iterable[Store]) -> tuple[CommitInfo, ...]:
-    """Return all commits in the journal, newest first."""
-    infos = [info for store in stores for role in journal.roles(store) for info in _role_commits(journal, role)]
-    return tuple(sorted(infos, key=lambda info: (info.at, info.seq), reverse=True))
-
-
 def list_records(journal: Journal, role: Role) -> tuple[CommitRecord, ...]:
     """Return a role's commit records, oldest first."""
     role_journal = journal.role_journal(role)
@@ -75,24 +63,6 @@ def list_records(journal: Journal, role: Role) -> tuple[CommitRecord, ...]:
     open_records = role_journal.open_records()
     by_seq = {record.seq: record for record in (*open_records, *role_journal.closed_records())}
     return tuple(by_seq[seq] for seq in sorted(by_seq))
-
-
-def list_memory_commits(journal: Journal, role: Role, cache: ParseCache) -> tuple[MemoryCommit, ...]:
-    """Return the commits of a role that wrote its memory file, oldest first, without those whose contents are lost."""
-    infos = {info.seq: info for info in _role_commits(journal, role)}
-    role_journal, path = journal.role_journal(role), str(PurePosixPath(role.name, MEMORY))
-    commits = []
-    for record in list_records(journal, role):
-        for write in record.writes:
-            if write.path != path or record.state is RecordState.INTENT:
-                continue
-            before = (
-                Document("", ()) if write.before_digest is None else cache.parse_blob(role_journal, write.before_digest)
-            )
-            after = cache.parse_blob(role_journal, write.after_digest)
-            if before is not None and after is not None:
-                commits.append(MemoryCommit(infos[record.seq], before, after))
-    return tuple(commits)
 
 
 def _role_commits(journal: Journal, role: Role) -> list[CommitInfo]:
@@ -115,49 +85,49 @@ class StoreReader:
         self._capabilities = CapabilityCache()
 
     def read_role(self, role: Role) -> RoleView:
-        """Read a role without lock and healing (report mode, dry runs). Nothing is written.
-
-        Raises:
-            BusyError: the memory file is being written.
-            StoreError: the role cannot be read.
-        """
+        """Read a role without lock and healing (report mode, dry runs). `BusyError` if its memory is being written."""
         with self.open_read_only(role) as session:
             return session.read()
 
     @contextmanager
     def open_read_only(self, role: Role) -> Iterator[RoleSession]:
-        """Open a session that takes no lock, repairs nothing and refuses every commit (report mode, dry runs).
-
-        Raises:
-            StoreError: the role's directory cannot be opened.
-        """
+        """Open a session that takes no lock, repairs nothing and refuses every commit (report mode, dry runs)."""
         # See the module's docstring.
         from echod.store.session import RoleSession, read_raw_memory  # noqa: PLC0415
 
         with as_store_error("read", role.path), open_role_directory(role) as directory:
-            yield RoleSession(self._read_only_context(directory), read_raw_memory)
+            yield RoleSession(self._build_context(directory), read_raw_memory)
 
     def has_open_commits(self, store: Store) -> bool:
-        """Return whether commits of a store are still followed, so that `merge_late_writes` may find late writes.
-
-        Raises:
-            StoreError: a role's journal cannot be read.
-        """
+        """Return whether commits of a store are still followed, so that `merge_late_writes` may find late writes."""
         with as_store_error("read the journal in", self._journal.root):
             return any(self._journal.role_journal(role).open_records() for role in self._journal.roles(store))
 
     def history(self, stores: Iterable[Store] | None = None) -> tuple[CommitInfo, ...]:
         """Return the commits in the journal, newest first, of these stores or of every store with a journal."""
         with as_store_error("read the journal in", self._journal.root):
-            return list_commits(self._journal, self._journal.stores() if stores is None else stores)
+            selected = self._journal.stores() if stores is None else stores
+            roles = [role for store in selected for role in self._journal.roles(store)]
+            commits = [info for role in roles for info in _role_commits(self._journal, role)]
+        return tuple(sorted(commits, key=lambda info: (info.at, info.seq), reverse=True))
 
     def memory_commits(self, role: Role) -> tuple[MemoryCommit, ...]:
         """Return the commits of a role that wrote its memory file, oldest first, with the file before and after each.
 
         A commit whose contents are no longer in the journal is left out.
         """
+        journal, path = self._journal.role_journal(role), str(PurePosixPath(role.name, MEMORY))
+        commits = []
         with as_store_error("read the journal in", self._journal.root):
-            return list_memory_commits(self._journal, role, self._parse_cache)
+            infos = {info.seq: info for info in _role_commits(self._journal, role)}
+            for record in list_records(self._journal, role):
+                for write in record.writes:
+                    if write.path == path and record.state is not RecordState.INTENT:
+                        before = self._parse_cache.parse_before(journal, write.before_digest)
+                        after = self._parse_cache.parse_blob(journal, write.after_digest)
+                        if before is not None and after is not None:
+                            commits.append(MemoryCommit(infos[record.seq], before, after))
+        return tuple(commits)
 
     def highest_job(self) -> int:
         """Return the highest job number in the journal, after which a rebuilt database must continue; 0 for none."""
@@ -166,10 +136,7 @@ class StoreReader:
     def preview_undo(self, job: int) -> tuple[UndoPreview, ...]:
         """Return the effect that `Engine.undo` would have now, newest commit first. Read-only, takes no lock.
 
-        Raises:
-            BusyError: not now.
-            RefusedError: the job is unknown, too old or already undone, or a file has changed too much.
-            StoreError: the file system failed.
+        Refused if the job is unknown, too old or already undone, or a file has changed too much.
         """
         return tuple(self._preview_commit(info) for info in self._undoable_commits(job))
 
@@ -177,9 +144,6 @@ class StoreReader:
         """Return the items for the user in a store's journal.
 
         Roles whose journal cannot be read are left out. No job runs there either, and the jobs report the error.
-
-        Raises:
-            StoreError: the journal cannot be listed.
         """
         notices: list[Notice] = []
         questions: list[Question] = []
@@ -193,9 +157,9 @@ class StoreReader:
                         notices += read_notices(journal.root)
                     if files - {NOTICES, QUESTIONS} and (restored := journal.undo_index.restored_findings()):
                         restored_findings[role] = restored
-                    if QUESTIONS in files and (role_questions := read_questions(journal.root)):
+                    if QUESTIONS in files and (asked := read_questions(journal.root)):
                         consumed_keys = journal.consumed_keys()
-                        questions += [question for question in role_questions if question.key in consumed_keys]
+                        questions += [question for question in asked if question.key in consumed_keys]
             except StoreError as error:
                 log.info("role_unreadable", role=str(role.path), reason=str(error))
         return Notices(
@@ -243,17 +207,20 @@ class StoreReader:
         from echod.store.undo import preview_record  # noqa: PLC0415
 
         with as_store_error("read", info.role.path), open_role_directory(info.role) as directory:
-            return preview_record(self._read_only_context(directory), self._find_record(info))
+            return preview_record(self._build_context(directory), self._find_record(info))
 
     def _find_record(self, info: CommitInfo) -> CommitRecord:
         return next(record for record in list_records(self._journal, info.role) if record.seq == info.seq)
 
-    def _read_only_context(self, directory: RoleDirectory) -> CommitContext:
-        """Return a context without a lock, with which nothing can be committed."""
-        return self._build_context(directory, RoleLock(directory.role, None, self._clock()))
-
-    def _build_context(self, directory: RoleDirectory, lock: RoleLock) -> CommitContext:
-        journal = self._journal.role_journal(directory.role)
+    def _build_context(self, directory: RoleDirectory, lock: RoleLock | None = None) -> CommitContext:
+        """Return a context. Without a lock nothing can be committed with it."""
         return CommitContext(
-            directory, journal, self._limits, self._clock, self._trace, lock, self._parse_cache, self._capabilities
+            directory,
+            self._journal.role_journal(directory.role),
+            self._limits,
+            self._clock,
+            self._trace,
+            lock or RoleLock(directory.role, None, self._clock()),
+            self._parse_cache,
+            self._capabilities,
         )

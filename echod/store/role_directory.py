@@ -30,15 +30,12 @@ class RoleDirectory:
     def resolve(self, path: str | PurePosixPath) -> tuple[Dir, str]:
         """Return the open directory and the name for a path (relative to the store).
 
-        Raises:
-            RefusedError: the path leads out of the role or to a hidden file.
-            OSError: a directory on the way is missing, a symbolic link, or not a directory.
+        A path that leads out of the role or to a hidden file is refused.
         """
-        parts = PurePosixPath(path).parts
-        if parts[:-1][: len(self._prefix())] != self._prefix() or any(p in ("", "..") or p[0] == "." for p in parts):
+        parts, prefix = PurePosixPath(path).parts, self._prefix()
+        if parts[:-1][: len(prefix)] != prefix or any(p in ("", "..") or p[0] == "." for p in parts):
             raise RefusedError(f"The path {path} is not in the role {self.role.name!r}. Nothing was written.")
-        subpath = parts[len(self._prefix()) : -1]
-        return self._open_subdirectory(subpath), parts[-1]
+        return self._open_subdirectory(parts[len(prefix) : -1]), parts[-1]
 
     def path_of(self, name: str) -> str:
         """Return the path, relative to the store, of a file in the role's own directory."""
@@ -71,16 +68,11 @@ class RoleDirectory:
 
 @contextmanager
 def open_role_directory(role: Role) -> Iterator[RoleDirectory]:
-    """Open a role's directory.
-
-    Raises:
-        RefusedError: the role's name is invalid, so that it could lead anywhere.
-        StoreError: the directory is missing, a symbolic link, or may not be opened.
-    """
+    """Open a role's directory. An invalid name, which could lead anywhere, is refused."""
     if role.name and not ROLE_NAME.fullmatch(role.name):
         raise RefusedError(f"Invalid role name {role.name!r}: use letters, digits, - and _. Nothing was changed.")
     with ExitStack() as stack:
         with as_store_error("open the role directory", role.path):
-            root_parts = role.path.relative_to(role.store.project).parts
-            root = stack.enter_context(open_dir(role.store.project, root_parts))
+            project = role.store.project
+            root = stack.enter_context(open_dir(project, role.path.relative_to(project).parts))
         yield RoleDirectory(role, root, {}, stack)

@@ -12,7 +12,6 @@ from __future__ import annotations
 import errno
 import os
 from contextlib import suppress
-from pathlib import Path
 from typing import NamedTuple
 
 from echod.store.errors import BusyError, as_store_error
@@ -23,6 +22,7 @@ from echod.store.layout import GLOBAL_LOCK, Role, global_root
 STALE_LOCK_SECONDS = 30.0
 
 _LOCK_MODE = 0o755
+_NO_PARENT_ERRNOS = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP)
 
 
 def lock_name(role: Role) -> str:
@@ -36,34 +36,19 @@ def _lock_parent(role: Role) -> tuple[str, ...]:
 
 
 class RoleLock(NamedTuple):
-    """A lock that echod holds.
-
-    `token` distinguishes it from the locks of other programs. It is None if no program locks, as in a project without
-    `tmp`.
-    """
+    """A lock that echod holds."""
 
     role: Role
-    token: str | None
-    acquired_at: float
-
-    def age(self, now: float) -> float:
-        """Return for how many seconds the lock has been held."""
-        return now - self.acquired_at
+    token: str | None  # distinguishes it from other programs' locks; None if no program locks (a project without `tmp`)
+    acquired_at: float  # Unix seconds
 
 
 def acquire_role_lock(role: Role, journal: RoleJournal, *, now: float) -> RoleLock:
-    """Take the lock without waiting.
-
-    Raises:
-        BusyError: another writer holds it.
-        StoreError: it cannot be created.
-    """
+    """Take the lock without waiting. `BusyError` if another writer holds it."""
     try:
         parent = open_dir(role.store.project, _lock_parent(role))
-    except (FileNotFoundError, NotADirectoryError):
-        return RoleLock(role, None, now)
     except OSError as error:
-        if error.errno == errno.ELOOP:
+        if error.errno in _NO_PARENT_ERRNOS:
             return RoleLock(role, None, now)
         raise
     with parent, as_store_error("take the writers' lock in", parent.path):
@@ -120,17 +105,12 @@ def _create_lock(parent: Dir, name: str, journal: RoleJournal) -> str | None:
         return None
     except RenameUnsupportedError:
         os.rmdir(prepared_name, dir_fd=parent.fd)
-        return _create_lock_directly(parent, name, journal)
-    return token
-
-
-def _create_lock_directly(parent: Dir, name: str, journal: RoleJournal) -> str | None:
-    try:
-        os.mkdir(name, _LOCK_MODE, dir_fd=parent.fd)
-    except FileExistsError:
-        return None
-    token = _read_token(parent, name)
-    journal.record_lock(token)
+        try:
+            os.mkdir(name, _LOCK_MODE, dir_fd=parent.fd)
+        except FileExistsError:
+            return None
+        token = _read_token(parent, name)
+        journal.record_lock(token)
     return token
 
 
@@ -172,8 +152,4 @@ def _rename_back(parent: Dir, moved_name: str, name: str) -> None:
 
 
 def _lock_busy_error(parent: Dir, name: str) -> BusyError:
-    return BusyError(f"Another writer holds {_short_path(parent.path / name)}.")
-
-
-def _short_path(path: Path) -> str:
-    return "/".join(path.parts[-2:])
+    return BusyError(f"Another writer holds {'/'.join((parent.path / name).parts[-2:])}.")

@@ -32,12 +32,12 @@ from echod.store.healing.late_writes import merge_late_writes_of
 from echod.store.journal.notices import Question, add_questions
 from echod.store.layout import KNOWLEDGE, Role, iter_findings_files
 from echod.store.snapshot import (
+    TRANSIENT_ERRNOS,
     FileUnavailableError,
     Snapshot,
     UnavailableFile,
     content_digest,
     too_large_file,
-    unreadable_file,
 )
 
 log = get_logger(__name__)
@@ -48,37 +48,30 @@ _MAX_FINDINGS, _MAX_FINDINGS_BYTES = 600, 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class RoleView:
-    """The content of a role, every file as of one moment.
-
-    Attributes:
-        memory: the memory file (`data` is None if there is none yet).
-        knowledge: the knowledge file; None if it cannot be read now, with the reason in `knowledge_problem`.
-        findings: findings files that can be read now, in name order; only some of them if they are very many.
-        unavailable_findings: findings files that cannot be read now, each with the reason; left for the next time.
-        consumed_keys: the ledger: findings that were consumed before.
-        restored_findings: digests of findings files whose consolidation was undone; not repeated automatically.
-        partially_consumed: digests of findings files that were consumed in part.
-    """
+    """The content of a role, every file as of one moment."""
 
     role: Role
-    memory: Snapshot
+    memory: Snapshot  # the memory file (`data` is None if there is none yet)
+    # the knowledge file; None if it cannot be read now, with the reason in `knowledge_problem`
     knowledge: Snapshot | None
     knowledge_problem: UnavailableFile | None
+    # findings files that can be read now, in name order; only some of them if they are very many
     findings: tuple[Snapshot, ...]
+    # findings files that cannot be read now, each with the reason; left for the next time
     unavailable_findings: tuple[UnavailableFile, ...]
-    consumed_keys: AbstractSet[str]
+    consumed_keys: AbstractSet[str]  # the ledger: findings that were consumed before
+    # digests of findings files whose consolidation was undone; not repeated automatically
     restored_findings: frozenset[str]
-    partially_consumed: frozenset[str]
+    partially_consumed: frozenset[str]  # digests of findings files that were consumed in part
 
 
 def read_role_view(context: CommitContext, memory: Snapshot, min_age_seconds: float) -> RoleView:
     """Read the other files of a role beside its memory file. Read-only."""
-    role = context.directory.role
     unavailable: list[UnavailableFile] = []
     consumed_keys, restored = context.journal.consumed_keys(), context.journal.undo_index.restored_findings()
     findings: list[Snapshot] = []
     count = size = 0
-    with as_store_error("list", role.path):
+    with as_store_error("list", context.role.path):
         for snapshot in _iter_findings(context, min_age_seconds, unavailable):
             findings.append(snapshot)
             if snapshot.digest in restored:
@@ -90,7 +83,7 @@ def read_role_view(context: CommitContext, memory: Snapshot, min_age_seconds: fl
     knowledge_problems: list[UnavailableFile] = []
     knowledge = _read_if_available(context, KNOWLEDGE, knowledge_problems)
     return RoleView(
-        role,
+        context.role,
         memory,
         knowledge,
         knowledge_problems[0] if knowledge_problems else None,
@@ -102,36 +95,28 @@ def read_role_view(context: CommitContext, memory: Snapshot, min_age_seconds: fl
     )
 
 
-def _iter_findings(
-    context: CommitContext, min_age_seconds: float, unavailable: list[UnavailableFile]
-) -> Iterator[Snapshot]:
-    for name in iter_findings_files(context.directory.role):
-        status, path, now = context.directory.root.stat(name), context.directory.role.path / name, context.clock()
+def _iter_findings(context: CommitContext, min_age: float, unavailable: list[UnavailableFile]) -> Iterator[Snapshot]:
+    for name in iter_findings_files(context.role):
+        status, path, now = context.directory.root.stat(name), context.role.path / name, context.clock()
         if status is None:
             continue
         if status.st_size > MAX_FILE_BYTES:
             unavailable.append(too_large_file(path))
-        elif 0 <= now - status.st_mtime < min_age_seconds:
-            unavailable.append(
-                UnavailableFile(path, f"{name} is still being written.", status.st_mtime + min_age_seconds)
-            )
+        elif 0 <= now - status.st_mtime < min_age:
+            unavailable.append(UnavailableFile(path, f"{name} is still being written.", status.st_mtime + min_age))
         elif (snapshot := _read_if_available(context, name, unavailable)) is not None and snapshot.data is not None:
             yield snapshot
 
 
 def _read_if_available(context: CommitContext, name: str, unavailable: list[UnavailableFile]) -> Snapshot | None:
-    path = context.directory.role.path / name
+    path = context.role.path / name
     try:
         return context.read(context.directory.path_of(name))
     except FileUnavailableError as error:
         unavailable.append(error.file)
     except StoreError as error:
-        cause = error.__cause__
-        unavailable.append(
-            unreadable_file(path, str(error), cause)
-            if isinstance(cause, OSError)
-            else UnavailableFile(path, str(error))
-        )
+        permanent = isinstance(error.__cause__, OSError) and error.__cause__.errno not in TRANSIENT_ERRNOS
+        unavailable.append(UnavailableFile(path, str(error), permanent=permanent))
     return None
 
 
@@ -152,14 +137,12 @@ class RoleSession:
     @property
     def role(self) -> Role:
         """The role that is held."""
-        return self.context.directory.role
+        return self.context.role
 
     def read(self, *, min_age_seconds: float = 0.0) -> RoleView:
         """Read the role. Findings files that were changed less than `min_age_seconds` ago count as busy.
 
-        Raises:
-            BusyError: the memory file is being written. The job waits.
-            StoreError: it cannot be read.
+        `BusyError` if the memory file is being written. The job waits.
         """
         view = read_role_view(self.context, self.read_memory(self.context), min_age_seconds)
         for snapshot in (view.memory, *view.findings, *filter(None, [view.knowledge])):
@@ -167,34 +150,21 @@ class RoleSession:
         return view
 
     def read_file(self, name: str) -> Snapshot:
-        """Read one more file of the role, named relative to it (`archive/pruned-2026.md`).
-
-        Raises:
-            BusyError: it is being written.
-            StoreError: it cannot be read.
-        """
+        """Read one more file of the role, named relative to it (`archive/pruned-2026.md`)."""
         snapshot = self.context.read(self.context.directory.path_of(name))
         self._cache_content(snapshot)
         return snapshot
 
     def record_questions(self, questions: Iterable[Question]) -> None:
-        """Record the user's decisions that findings need. Call this before the commit that consumes the findings.
-
-        Raises:
-            StoreError: the journal cannot be written.
-        """
+        """Record the user's decisions that findings need. Call this before the commit that consumes the findings."""
         with as_store_error("write the journal of", self.role.path):
             add_questions(self.context.journal.root, questions)
 
     def commit(self, job: int, changes: ChangeSet, *, gate: CommitGate = no_gate) -> CommitResult | CommitConflict:
         """Carry out a job's change set, or report that the plan is out of date.
 
-        After `max_replans` overtaken plans the commit continues, and writes of other programs are merged.
-
-        Args:
-            job: the job's number, for log and undo.
-            changes: the changes, planned from contents that this session read.
-            gate: called just before the point of no return. It returns a sentence if the commit must wait.
+        The changes are planned from contents that this session read. `gate` is called just before the point of no
+        return. After `max_replans` overtaken plans the commit continues, and writes of other programs are merged.
 
         Raises:
             BusyError: not now. Nothing was changed.
@@ -209,11 +179,10 @@ class RoleSession:
         if plan.is_empty:
             return CommitResult(None)
         check_conservation(plan, self.context.cache.parse, by_user=changes.origin is Origin.USER)
-        force = self._conflicts >= self.context.limits.max_replans
-        paths = frozenset(w.path for w in plan.writes) | {c.path for c in plan.consumes}
-        outcome = commit(
-            self.context, plan, gate=gate, head=git_head(self.context), forced_paths=paths if force else frozenset()
-        )
+        paths: frozenset[str] = frozenset()
+        if self._conflicts >= self.context.limits.max_replans:
+            paths = frozenset(w.path for w in plan.writes) | {c.path for c in plan.consumes}
+        outcome = commit(self.context, plan, gate=gate, head=git_head(self.context), forced_paths=paths)
         if isinstance(outcome, CommitResult):
             record_deletion(self.context, plan)
             self._merge_late_writes(outcome)
@@ -249,17 +218,15 @@ class RoleSession:
         consumes = []
         used_paths: set[str] = set()
         for consume in changes.consumes:
-            content = self._find_content(str(consume.path), consume.before)
+            path = str(consume.path)
+            content = self._find_content(path, consume.before)
             if isinstance(content, CommitConflict):
                 return content
-            archive_path = self._free_archive_path(consume.archive, used_paths)
-            consumes.append(
-                PlannedConsume(str(consume.path), content, consume.archived_text, archive_path, consume.keys)
-            )
+            archive = self._free_archive_path(consume.archive, used_paths)
+            consumes.append(PlannedConsume(path, content, consume.archived_text, archive, consume.keys))
         appends = tuple((str(a.path), a.text) for a in changes.appends if a.text)
-        return CommitPlan(
-            job, changes.kind, changes.summary, tuple(writes), appends, tuple(consumes), changes.partial_consumes
-        )
+        kind, summary, partial = changes.kind, changes.summary, changes.partial_consumes
+        return CommitPlan(job, kind, summary, tuple(writes), appends, tuple(consumes), partial)
 
     def _find_content(self, path: str, expected_digest: str) -> bytes | CommitConflict:
         """Return the content with that digest from this session's reads, else from the disk."""
@@ -271,7 +238,7 @@ class RoleSession:
         return current.data
 
     def _free_archive_path(self, preferred: PurePosixPath, used_paths: set[str]) -> str:
-        with as_store_error("open the directory of", self.context.directory.role.store.root / preferred):
+        with as_store_error("open the directory of", self.context.role.store.root / preferred):
             directory, _ = self.context.directory.resolve(preferred)
         number, name = 1, preferred
         while str(name) in used_paths or directory.stat(name.name) is not None:

@@ -19,7 +19,7 @@ from echod.memory.model import MAX_FILE_BYTES
 from echod.store.errors import BusyError
 from echod.store.fs import Dir, OpenWriters, read_all, read_lease
 
-_TRANSIENT_ERRNOS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
+TRANSIENT_ERRNOS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
 """Errors that are no property of the file. It may be readable the next time."""
 
 
@@ -30,19 +30,13 @@ def content_digest(data: bytes) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A file's content at one moment. `data` is None if there was no file.
-
-    Attributes:
-        mtime_ns: modification time in nanoseconds; 0 if there was no file.
-        inode: inode number; 0 if there was no file.
-        writers: the kernel's answer about open writers while the file was read.
-    """
+    """A file's content at one moment. `data` is None if there was no file."""
 
     path: Path
     data: bytes | None
-    mtime_ns: int
-    inode: int
-    writers: OpenWriters
+    mtime_ns: int  # modification time in nanoseconds; 0 if there was no file
+    inode: int  # inode number; 0 if there was no file
+    writers: OpenWriters  # the kernel's answer about open writers while the file was read
 
     @property
     def digest(self) -> str | None:
@@ -56,18 +50,13 @@ class Snapshot:
 
 
 class UnavailableFile(NamedTuple):
-    """A file that cannot be read reliably now.
-
-    Attributes:
-        reason: a sentence for the user.
-        until: when the file becomes available if it is not changed again (Unix seconds); None if that is unknown.
-        permanent: whether waiting does not help because the user must fix it.
-    """
+    """A file that cannot be read reliably now."""
 
     path: Path
-    reason: str
+    reason: str  # a sentence for the user
+    # when the file becomes available if it is not changed again (Unix seconds); None if that is unknown
     until: float | None = None
-    permanent: bool = False
+    permanent: bool = False  # whether waiting does not help because the user must fix it
 
 
 class FileUnavailableError(BusyError):
@@ -84,22 +73,10 @@ def too_large_file(path: Path) -> UnavailableFile:
     return UnavailableFile(path, reason, permanent=True)
 
 
-def unreadable_file(path: Path, reason: str, error: OSError) -> UnavailableFile:
-    """Return the `UnavailableFile` for a file that the operating system refused to read."""
-    return UnavailableFile(path, reason, permanent=error.errno not in _TRANSIENT_ERRNOS)
-
-
 def read_snapshot(directory: Dir, name: str, *, now: float, settle_seconds: float) -> Snapshot | UnavailableFile:
     """Read a file of `directory` as of one moment.
 
-    Args:
-        directory: the directory of the file.
-        name: its name there.
-        now: Unix seconds, compared with the modification time if leases do not work.
-        settle_seconds: how long the file must have been unchanged if leases do not work.
-
-    Raises:
-        OSError: it cannot be opened or read, is a symbolic link or not a plain file.
+    If leases do not work, it must have been unchanged for `settle_seconds` at `now` (Unix seconds).
     """
     path = directory.path / name
     try:

@@ -32,41 +32,26 @@ _APPEND_ONLY_DIRECTORIES = (f"{ARCHIVE}/", f"{QUARANTINE}/")
 
 
 class UndoResult(NamedTuple):
-    """One undone commit.
-
-    Attributes:
-        seq: number of the commit that undid it.
-        undone_seq: number of the undone commit.
-        restored_blocks: blocks that are in the memory file again (to be pinned).
-        redacted: whether the exact bytes were no longer available, so that redacted text was restored instead.
-    """
+    """One undone commit."""
 
     role: str
-    seq: int | None
-    undone_seq: int
-    restored_blocks: tuple[Block, ...]
-    redacted: bool
+    seq: int | None  # number of the commit that undid it
+    undone_seq: int  # number of the undone commit
+    restored_blocks: tuple[Block, ...]  # blocks that are in the memory file again (to be pinned)
+    redacted: bool  # whether the exact bytes were no longer available, so that redacted text was restored instead
 
 
 class UndoPreview(NamedTuple):
-    """The effect of undoing one commit now. Paths are relative to the store.
-
-    Attributes:
-        restored_files: findings files that would be restored.
-        removed_files: files created by the commit that would be removed; their text is kept in the archive.
-        restored_blocks: blocks that would be restored.
-        removed_blocks: blocks that would be removed; their text is kept in the archive.
-        exact: whether every file gets its former bytes; else it was changed since and is merged.
-        redacted: whether the exact bytes are no longer available, so that redacted text is restored instead.
-    """
+    """The effect of undoing one commit now. Paths are relative to the store."""
 
     undone_seq: int
-    restored_files: tuple[str, ...]
+    restored_files: tuple[str, ...]  # findings files that would be restored
+    # files created by the commit that would be removed; their text is kept in the archive
     removed_files: tuple[str, ...]
-    restored_blocks: tuple[Block, ...]
-    removed_blocks: tuple[Block, ...]
-    exact: bool
-    redacted: bool
+    restored_blocks: tuple[Block, ...]  # blocks that would be restored
+    removed_blocks: tuple[Block, ...]  # blocks that would be removed; their text is kept in the archive
+    exact: bool  # whether every file gets its former bytes; else it was changed since and is merged
+    redacted: bool  # whether the exact bytes are no longer available, so that redacted text is restored instead
 
 
 @dataclass(slots=True)
@@ -109,23 +94,13 @@ def undo_record(context: CommitContext, record: CommitRecord, *, job: int, gate:
             merge_late_writes_of(context, result.seq)
             record_deletion(context, plan)
             return UndoResult(
-                context.directory.role.name,
-                result.seq,
-                record.seq,
-                tuple(reverse.restored_blocks),
-                record.blobs_redacted,
+                context.role.name, result.seq, record.seq, tuple(reverse.restored_blocks), record.blobs_redacted
             )
     raise BusyError("Other programs keep writing the same files; try again in a moment.")
 
 
 def preview_record(context: CommitContext, record: CommitRecord) -> UndoPreview:
-    """Return the effect that `undo_record` would have now. Read-only, needs no lock.
-
-    Raises:
-        BusyError: not now.
-        RefusedError: a file cannot be read any more, or the two versions cannot be merged.
-        StoreError: the file system failed, or the journal lost the content to restore.
-    """
+    """Return the effect that `undo_record` would have now, or raise the same errors. Read-only, needs no lock."""
     reverse = _plan_reverse(context, record, lambda reader: reader.read(reader.memory_path))
     return UndoPreview(
         undone_seq=record.seq,
@@ -141,16 +116,12 @@ def preview_record(context: CommitContext, record: CommitRecord) -> UndoPreview:
 def _plan_reverse(
     context: CommitContext, record: CommitRecord, read_memory: Callable[[CommitContext], Snapshot]
 ) -> _ReversePlan:
-    reverse = _ReversePlan()
-    for consume in record.consumes:
-        reverse.writes.append(_restore_findings(context, record, consume))
+    reverse = _ReversePlan([_restore_findings(context, record, consume) for consume in record.consumes])
     for write in record.writes:
         if write.path.removeprefix(context.directory.path_of("")).startswith(_APPEND_ONLY_DIRECTORIES):
             continue
         current = read_memory(context) if write.path == context.memory_path else context.read(write.path)
-        if write.before_digest is None and (
-            current.digest == write.after_digest or not _has_foreign_blocks(context, write, current)
-        ):
+        if write.before_digest is None and not _has_foreign_blocks(context, write, current):
             _remove_created_file(reverse, record, write, current)
         else:
             _revert_file(context, reverse, write, current)
@@ -180,6 +151,8 @@ def _remove_created_file(reverse: _ReversePlan, record: CommitRecord, write: Wri
 
 def _has_foreign_blocks(context: CommitContext, write: WriteRecord, current: Snapshot) -> bool:
     """Return whether a memory file that the commit created contains blocks that are not the commit's."""
+    if current.digest == write.after_digest:
+        return False
     visible, after = parse(current.text), parse(context.journal.blobs.get(write.after_digest))
     if write.path != context.memory_path or isinstance(visible, Unreadable) or isinstance(after, Unreadable):
         return False
@@ -187,16 +160,11 @@ def _has_foreign_blocks(context: CommitContext, write: WriteRecord, current: Sna
     return any(block_content(block) not in own_contents for block in visible.blocks)
 
 
-def _header_only(context: CommitContext, write: WriteRecord) -> bytes:
-    """Return the header of the memory file that the commit created."""
-    after = parse(context.journal.blobs.get(write.after_digest))
-    return b"" if isinstance(after, Unreadable) else after.preamble.encode()
-
-
 def _revert_file(context: CommitContext, reverse: _ReversePlan, write: WriteRecord, current: Snapshot) -> None:
-    target = (
-        _header_only(context, write) if write.before_digest is None else context.journal.blobs.get(write.before_digest)
-    )
+    target = context.journal.blobs.get(write.before_digest or write.after_digest)
+    if write.before_digest is None:  # only the header remains of a memory file that the commit created
+        created = parse(target)
+        target = b"" if isinstance(created, Unreadable) else created.preamble.encode()
     visible, before = parse(current.text), parse(target)
     if isinstance(visible, Unreadable) or isinstance(before, Unreadable):
         raise _unreadable_error(write)
@@ -232,7 +200,7 @@ def _record_difference(
     old, new = ({block_content(b) for b in d.blocks} for d in (visible, after))
     reverse.removed_blocks += [b for b in visible.blocks if block_content(b) not in new]
     # Blocks that an archive contains already are archived too: every commit that removes a block also stores it.
-    ids = zip(entry_ids(context.directory.role.name, visible), visible.blocks, strict=True)
+    ids = zip(entry_ids(context.role.name, visible), visible.blocks, strict=True)
     removed = [(entry_id, block) for entry_id, block in ids if block_content(block) not in new]
     reverse.archived += archive_entries(context, removed, after, Rule.UNDONE, file)
     if visible.preamble.strip() and visible.preamble.strip() != after.preamble.strip():

@@ -134,7 +134,7 @@ def test_the_ledger_is_trimmed_from_its_old_end(tmp_path: Path) -> None:
     for number in range(5):
         append_durable(tmp_path / "ledger", f"{number:08d} + key{number}")
 
-    journal.trim_ledger(2)
+    journal.ledger.trim(2)
 
     assert journal.consumed_keys() == {"key3", "key4"}
 
@@ -151,7 +151,7 @@ def test_a_trimmed_ledger_knows_the_same_also_when_a_commit_is_entered_once_more
         for seq, mark, key in moves:
             for sandbox in (trimmed, whole):
                 append_durable(sandbox / "ledger", f"{seq:08d} {mark} {key}")
-        RoleJournal(trimmed).trim_ledger(5)
+        RoleJournal(trimmed).ledger.trim(5)
         for seq, mark, key in (*moves[:3], *more):
             for sandbox in (trimmed, whole):
                 append_durable(sandbox / "ledger", f"{seq:08d} {mark} {key}")
@@ -165,7 +165,7 @@ def test_a_ledger_does_not_grow_by_findings_that_are_consumed_repeatedly(tmp_pat
     for day in range(9):
         for number in range(10):
             append_durable(tmp_path / "ledger", f"{day * 10 + number:08d} + key{number % 3}")
-        journal.trim_ledger(20_000)
+        journal.ledger.trim(20_000)
         sizes.append((tmp_path / "ledger").stat().st_size)
 
     assert max(sizes) == sizes[0] == sizes[-1]
@@ -209,7 +209,7 @@ def test_the_known_keys_do_not_depend_on_earlier_queries(
             match data.draw(st.sampled_from(["keep", "close", "forget"])):
                 case "close":
                     oldest = journal.open_records()[0]
-                    journal.add_to_ledger(oldest)
+                    journal.ledger.add(oldest)
                     journal.close(replace(oldest, state=RecordState.CLOSED))
                 case "forget":
                     journal.discard(journal.open_records()[-1])
@@ -238,7 +238,7 @@ def test_findings_of_a_discarded_commit_are_not_known_by_the_next_one(tmp_path: 
     journal.discard(aborted)
     view = journal.consumed_keys()
     if who_listed_it == "another thread, late":
-        assert journal._ledger.keys((aborted,)) == {"aborted"}
+        assert journal.ledger.keys((aborted,)) == {"aborted"}
     journal.save(done)
 
     assert journal.consumed_keys() == {"done"}

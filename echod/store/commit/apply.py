@@ -1,22 +1,25 @@
 """Apply a commit record: archive, exchange, record late merges, claim findings, mark as applied.
 
-Recovery uses the same code to redo a record, so every step first checks whether it was done. Afterwards the upstream
-search index is notified by a signal file. The index removes that file itself, and echod only touches it.
+Recovery after a crash uses the same code to redo a record, so every step first checks whether it was done. Afterwards
+the upstream search index is notified by a signal file. The index removes that file itself, and echod only touches it.
+
+Recovery first sweeps staged files without a record, because afterwards its own commits would have files that look the
+same. Then it finishes every intent, oldest first. A crash inside recovery is the same case again.
 """
 
 from __future__ import annotations
 
 import os
+import re
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
+from typing import NamedTuple
 
 from echod.log import get_logger
 from echod.store.changes import LateMerge
 from echod.store.commit import file_steps
 from echod.store.commit.context import CommitContext, CommitStep
-from echod.store.commit.prepare import remove_staged_files
-from echod.store.errors import store_error
+from echod.store.errors import as_store_error, store_error
 from echod.store.fs import Dir, make_dir, open_dir
 from echod.store.journal.records import CommitRecord, RecordState, WriteRecord
 from echod.store.layout import ARCHIVE, DIRTY_MARKER, MEMORY, Store, global_root
@@ -26,13 +29,13 @@ log = get_logger(__name__)
 _SEARCH_INDEX = ".search-index.db"
 _SIGNAL_DIRECTORY = ".rune-signals"
 _DIRTY_SIGNAL = ".echo-dirty"
+_STAGED_NAME = re.compile(r"\..+\.echod-(?P<journal_id>[0-9a-f]{6})-(?P<seq>\d{6,})-\d+(?:\.old)?")
 
 
 def apply_record(context: CommitContext, record: CommitRecord) -> CommitRecord:
     """Apply a record, or finish applying it, and return it as applied. Idempotent.
 
-    Raises:
-        StoreError: the file system failed. If nothing visible had changed yet, the record was rolled back.
+    If the file system fails before anything visible has changed, the record is rolled back.
     """
     try:
         record = _apply_steps(context, record)
@@ -45,7 +48,7 @@ def apply_record(context: CommitContext, record: CommitRecord) -> CommitRecord:
     own_writes = (write for write in applied.writes if write.mtime_ns and not write.path.startswith(archives))
     context.journal.record_own_mtimes({write.path: write.mtime_ns for write in own_writes})
     if applied.writes or any(claimed.path.rpartition("/")[2] == MEMORY for claimed in applied.consumes):
-        touch_search_signal(context.directory.role.store)
+        touch_search_signal(context.role.store)
     context.trace(CommitStep.APPLIED)
     return applied
 
@@ -58,8 +61,7 @@ def _apply_steps(context: CommitContext, record: CommitRecord) -> CommitRecord:
     for late_merge in record.late_merges:
         record_late_merge(context, late_merge)
     for consume in record.consumes:
-        directory, name = context.directory.resolve(consume.path)
-        file_steps.claim_findings(directory, name, consume)
+        file_steps.claim_findings(*context.directory.resolve(consume.path), consume)
         context.trace(CommitStep.CLAIMED)
     if record.consumes:
         context.directory.root.sync()
@@ -117,19 +119,27 @@ def record_late_merge(context: CommitContext, late_merge: LateMerge) -> None:
 
 def _roll_back_or_defer(context: CommitContext, record: CommitRecord, error: OSError) -> None:
     """Roll back after a failing call while nothing is visible, else leave the record to recovery."""
-    path = context.directory.role.path
-    is_visible = any(not file_steps.is_unpublished(*context.directory.resolve(w.path), w) for w in record.writes)
-    is_visible = is_visible or any(context.directory.root.inode(c.claimed_name) is not None for c in record.consumes)
-    if is_visible:
+    path, resolve = context.role.path, context.directory.resolve
+    if any(not file_steps.is_unpublished(*resolve(w.path), w) for w in record.writes) or any(
+        context.directory.root.inode(c.claimed_name) is not None for c in record.consumes
+    ):
         log.warning("commit_deferred", role=str(path), seq=record.seq, error=repr(error))
         raise store_error("finish a change in", path, error) from error
     for append in record.appends:
-        directory, name = context.directory.resolve(append.path)
-        file_steps.roll_back_append(directory, name, context.journal.blobs.get(append.digest), append.offset)
+        file_steps.roll_back_append(*resolve(append.path), context.journal.blobs.get(append.digest), append.offset)
     remove_staged_files(context, record)
     context.journal.discard(record)
     log.warning("commit_rolled_back", role=str(path), seq=record.seq, error=repr(error))
     raise store_error("change", path, error) from error
+
+
+def remove_staged_files(context: CommitContext, record: CommitRecord) -> None:
+    """Remove the staged files of a record that was not applied. One that was exchanged is left where it is."""
+    for write in record.writes:
+        directory, name = context.directory.resolve(write.path)
+        if file_steps.is_unpublished(directory, name, write):
+            directory.unlink(write.staged_name)
+    context.journal.clear_staging()
 
 
 def touch_search_signal(store: Store) -> None:
@@ -142,8 +152,9 @@ def touch_search_signal(store: Store) -> None:
         with suppress(OSError), open_dir(store.project, root_parts) as root:
             _touch(root, DIRTY_MARKER)
         return
-    has_listener = (store.root / _SEARCH_INDEX).exists() or _is_dir(store.project / "tmp" / _SIGNAL_DIRECTORY)
-    if not has_listener:
+    signal_directory = store.project / "tmp" / _SIGNAL_DIRECTORY
+    has_index = (store.root / _SEARCH_INDEX).exists()
+    if not has_index and (not signal_directory.is_dir() or signal_directory.is_symlink()):
         return
     try:
         with open_dir(store.project, ("tmp",)) as tmp:
@@ -159,5 +170,49 @@ def _touch(directory: Dir, name: str) -> None:
         os.utime(fd)
 
 
-def _is_dir(path: Path) -> bool:
-    return path.is_dir() and not path.is_symlink()
+class DeferredRecovery(NamedTuple):
+    """A role whose recovery must wait, with the reason. Other roles are not affected."""
+
+    role: str
+    reason: str
+
+
+class RecoveryReport(NamedTuple):
+    """The result of a recovery: finished commits, the number of swept staged files, roles that must wait."""
+
+    redone: tuple[CommitRecord, ...] = ()
+    swept_files: int = 0
+    deferred: tuple[DeferredRecovery, ...] = ()
+
+
+def recover_role(context: CommitContext) -> RecoveryReport:
+    """Finish everything that is half done in a role. After a `StoreError` everything remains for the next attempt."""
+    records = context.journal.open_records()
+    # The time to list a directory grows with its files, so it is listed only if a kill may have left staged files.
+    may_have_staged_files = context.journal.staging_recorded() or not context.journal.staged_files_swept
+    swept = _sweep_staged_files(context, records) if may_have_staged_files else 0
+    context.trace(CommitStep.SWEPT)
+    redone = []
+    for record in records:
+        if record.state is RecordState.INTENT:
+            context.trace(CommitStep.REDOING)
+            redone.append(apply_record(context, record))
+            log.info("commit_redone", role=str(context.role.path), seq=record.seq, kind=record.kind)
+    return RecoveryReport(tuple(redone), swept)
+
+
+def _sweep_staged_files(context: CommitContext, records: tuple[CommitRecord, ...]) -> int:
+    known_seqs = {record.seq for record in records}
+    swept = 0
+    with as_store_error("list", context.directory.root.path):
+        for directory in (context.directory.root, *context.directory.subdirectories()):
+            for name in directory.list_names():
+                match = _STAGED_NAME.fullmatch(name)
+                if match is None or match["journal_id"] != context.journal.journal_id:
+                    continue
+                if int(match["seq"]) not in known_seqs:
+                    directory.unlink(name)
+                    swept += 1
+    context.journal.clear_staging()
+    context.journal.staged_files_swept = True
+    return swept

@@ -5,7 +5,7 @@ The order of the steps is the point, and docs/durability.md explains each of the
     stage, store blobs, compare with the disk, ask the gate, write the intent   -- until here nothing was changed
     archive, exchange, record late merges, claim findings, mark as applied      -- from here only forward
 
-The first line is `prepare` and this module. The second is `apply`, which recovery uses to redo a commit.
+The first line is this module. The second is `apply`, which recovery uses to redo a commit.
 
 Before anything is staged, `check_conservation` checks a plan against the law of conservation. The law itself is in
 `memory.conservation`.
@@ -14,17 +14,22 @@ Before anything is staged, `check_conservation` checks a plan against the law of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import PurePosixPath
 
 from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
+from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_entry
 from echod.store.changes import CommitConflict, CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
-from echod.store.commit.apply import apply_record
+from echod.store.commit import file_steps
+from echod.store.commit.apply import apply_record, remove_staged_files
 from echod.store.commit.context import CommitContext, CommitStep
-from echod.store.commit.prepare import prepare_commit, remove_staged_files
 from echod.store.errors import BusyError, RefusedError, StoreError, as_store_error, store_error
-from echod.store.journal.records import CommitRecord
+from echod.store.journal.records import AppendRecord, CommitRecord, ConsumeRecord, WriteRecord
+
+_REDACTION_MARKER = b"[REDACTED:"
 
 ParseContent = Callable[[bytes], Document | Unreadable]
 
@@ -37,14 +42,9 @@ def commit(
     head: str | None,
     forced_paths: frozenset[str] = frozenset(),
 ) -> CommitResult | CommitConflict:
-    """Carry out a plan.
+    """Carry out a plan. `gate` is called just before the intent, and `head` (git HEAD) is recorded with the new state.
 
-    Args:
-        context: the role and its journal.
-        plan: the changes.
-        gate: called just before the intent is written.
-        head: git HEAD, recorded with the new state.
-        forced_paths: paths that are written even if other programs wrote them meanwhile. Displaced files are merged.
+    `forced_paths` are written even if other programs wrote them meanwhile. Displaced files are merged.
 
     Raises:
         BusyError: the gate closed, or the writers' lock was held too long. Nothing was changed.
@@ -52,7 +52,7 @@ def commit(
         StoreError: the file system failed. Nothing was changed, or the record remains and recovery finishes it.
     """
     context.trace(CommitStep.BEGIN)
-    record = prepare_commit(context, plan, head)
+    record = _prepare_commit(context, plan, head)
     try:
         context.trace(CommitStep.STAGED)
         conflict = _find_conflict(context, plan, forced_paths)
@@ -71,19 +71,101 @@ def commit(
     return CommitResult(record.seq)
 
 
+def _prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) -> CommitRecord:
+    """Write staged files and blobs, all durable, and return the record. Nothing is visible yet."""
+    journal, seq = context.journal, context.journal.next_seq()
+    suffix = f"echod-{journal.journal_id}-{seq:06d}"
+    record = CommitRecord(
+        seq,
+        plan.job,
+        plan.kind,
+        context.role.name,
+        plan.summary,
+        context.next_timestamp(),
+        head=head,
+        late_merges=plan.late_merges,
+        restored_blocks=plan.restored_blocks,
+        unconsumed_keys=plan.unconsumed_keys,
+        undoes=plan.undoes,
+        redacted=_removes_secrets(plan),
+        partial_consumes=plan.partial_consumes,
+        withdrawn_consumes=plan.withdrawn_consumes,
+    )
+    try:
+        journal.record_staging()
+        for number, write in enumerate(plan.writes):
+            staged = _stage_write(context, write, f"{suffix}-{number}")
+            record = replace(record, writes=(*record.writes, staged))
+        with as_store_error("store the journal's copies of", context.role.path):
+            texts: dict[str, bytes] = {}
+            for path, text in (*plan.appends, *((c.archive, c.archived_text) for c in plan.consumes)):
+                texts[path] = texts.get(path, b"") + text  # one write per file, so that a redo finds the written part
+            record = replace(
+                record,
+                appends=tuple(_build_append_record(context, path, text) for path, text in texts.items()),
+                consumes=tuple(
+                    _build_consume_record(context, consume, f"{suffix}-{number}")
+                    for number, consume in enumerate(plan.consumes)
+                ),
+            )
+            journal.blobs.sync()
+        context.trace(CommitStep.BLOBS_STORED)
+    except BaseException:
+        remove_staged_files(context, record)
+        raise
+    return record
+
+
+def _removes_secrets(plan: CommitPlan) -> bool:
+    """Return whether the plan removes secrets, so that its exact blobs must not be kept for long.
+
+    Text removed from one file may be added to another, so all results of the plan count together. Searching for secrets
+    takes long. Redaction markers are counted first: there are more of them only if a secret was removed or text copied.
+    """
+    if any(c.before != c.archived_text for c in plan.consumes):
+        return True
+    before = [w.before for w in plan.writes if w.before is not None]
+    after = [*(w.after for w in plan.writes), *(text for _, text in plan.appends)]
+    added = sum(t.count(_REDACTION_MARKER) for t in after) - sum(t.count(_REDACTION_MARKER) for t in before)
+    return added > 0 and any(strip_secrets(text, include_protected=True) != text for text in before)
+
+
+def _stage_write(context: CommitContext, write: PlannedWrite, suffix: str) -> WriteRecord:
+    path = context.role.store.root / write.path
+    with as_store_error("write beside", path):
+        directory, name = context.directory.resolve(write.path)
+        staged_name = f".{name}.{suffix}"
+        inode = file_steps.write_staged_file(directory, staged_name, write.after, name)
+        directory.sync()
+    with as_store_error("store the journal's copies of", path):
+        displaced, after = map(context.journal.blobs.put, (write.before or b"", write.after))
+    before = None if write.before is None else displaced
+    return WriteRecord(write.path, before, after, staged_name, inode, displaced)
+
+
+def _build_append_record(context: CommitContext, path: str, text: bytes) -> AppendRecord:
+    directory, name = context.directory.resolve(path)
+    return AppendRecord(path, context.journal.blobs.put(text), file_steps.file_size(directory, name))
+
+
+def _build_consume_record(context: CommitContext, planned: PlannedConsume, suffix: str) -> ConsumeRecord:
+    before, archived = map(context.journal.blobs.put, (planned.before, planned.archived_text))
+    claimed_name = f".{PurePosixPath(planned.path).name}.{suffix}"
+    return ConsumeRecord(planned.path, before, archived, planned.archive, claimed_name, before, planned.keys)
+
+
 def _find_conflict(context: CommitContext, plan: CommitPlan, forced_paths: frozenset[str]) -> CommitConflict | None:
     """Return the first path whose content is no longer the one that the plan was made from, or None."""
-    expected: list[tuple[str, bytes | None]] = [(w.path, w.before) for w in plan.writes]
-    expected += [(c.path, c.before) for c in plan.consumes]
-    for path, before in expected:
-        if path in forced_paths:
+    expected: list[PlannedWrite | PlannedConsume] = [*plan.writes, *plan.consumes]
+    for planned in expected:
+        if planned.path in forced_paths:
             continue
         try:
-            current = context.read(path).data
+            changed = context.read(planned.path).data != planned.before
         except BusyError:
-            return CommitConflict(path)
-        if current != before:
-            return CommitConflict(path)
+            changed = True
+        if changed:
+            return CommitConflict(planned.path)
     return None
 
 
@@ -105,7 +187,7 @@ def _check_before_intent(context: CommitContext, gate: CommitGate) -> None:
     reason = gate()
     if reason is not None:
         raise BusyError(reason)
-    if context.lock.age(context.clock()) > context.limits.lock_seconds:
+    if context.clock() - context.lock.acquired_at > context.limits.lock_seconds:
         raise BusyError(
             f"The writers' lock was held for {context.limits.lock_seconds:g} s and is released for other writers."
         )
@@ -116,39 +198,27 @@ def _write_intent(context: CommitContext, record: CommitRecord) -> None:
     try:
         context.journal.save(record)
     except OSError as error:
-        with as_store_error("write the journal of", context.directory.role.path):
+        with as_store_error("write the journal of", context.role.path):
             context.journal.discard(record)
             remove_staged_files(context, record)
-        raise store_error("write the journal of", context.directory.role.path, error) from error
+        raise store_error("write the journal of", context.role.path, error) from error
     context.journal.clear_staging()
 
 
 def check_conservation(plan: CommitPlan, parse: ParseContent, *, by_user: bool) -> None:
-    """Refuse a plan that would lose something.
-
-    Args:
-        plan: the changes of a job.
-        parse: turns contents into documents.
-        by_user: whether the user asked for the changes.
-
-    Raises:
-        RefusedError: the message names the file and the block.
-    """
-    rewritten = [w for w in plan.writes if w.before is not None]
-    changes = [_parse_change(write, parse) for write in rewritten]
+    """Refuse a plan that would lose something. The `RefusedError` names the file and the block."""
+    changes = [_parse_change(write, parse) for write in plan.writes if write.before is not None]
     archived = [text for _, text in plan.appends] + [c.archived_text for c in plan.consumes]
     archived += [w.after for w in plan.writes if w.before is None]
     texts = [text.decode(errors="replace") for text in archived]
     violations = find_violations(changes, texts, redacted_forms=_redacted_forms, user_requested=by_user)
     if violations:
         raise _conservation_error(plan, violations[0].kind, violations[0].heading)
-    after_documents = [change.after for change in changes]
-    after_documents += [d for w in plan.writes if isinstance(d := parse(w.after), Document)]
-    present = (
-        {block_content(block) for document in after_documents for block in document.blocks} if plan.consumes else set()
-    )
-    for consume in plan.consumes:
-        _check_findings(plan, consume, parse, present)
+    if plan.consumes:
+        documents = [d for w in plan.writes if isinstance(d := parse(w.after), Document)]
+        present = {block_content(block) for document in documents for block in document.blocks}
+        for consume in plan.consumes:
+            _check_findings(plan, consume, parse, present)
 
 
 def _parse_change(write: PlannedWrite, parse: ParseContent) -> FileChange:
@@ -169,12 +239,9 @@ def _check_findings(plan: CommitPlan, consume: PlannedConsume, parse: ParseConte
         raise _conservation_error(plan, ViolationKind.LOST, consume.path)
     blocks = [b for b in document.blocks if block_content(b) not in present]
     missing = find_missing_findings(blocks, archived, redacted_forms=_redacted_forms)
-    if missing or not _contains_preamble(document.preamble, archived):
+    preambles = (document.preamble, *_redacted_forms(document.preamble))
+    if missing or not any(form.strip() in archived for form in preambles):
         raise _conservation_error(plan, ViolationKind.LOST, missing[0].heading if missing else consume.path)
-
-
-def _contains_preamble(preamble: str, archived: str) -> bool:
-    return any(form.strip() in archived for form in (preamble, *_redacted_forms(preamble)))
 
 
 def _redacted_forms(text: str) -> Iterable[str]:

@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 from echod.memory.model import Document, Unreadable
 from echod.store.capabilities import CapabilityCache
 from echod.store.errors import as_store_error
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import RoleJournal
-from echod.store.layout import MEMORY
+from echod.store.layout import MEMORY, Role
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory
 from echod.store.role_lock import RoleLock
@@ -53,11 +53,8 @@ class CommitStep(StrEnum):
     CLOSED = "closed"
 
 
-class Tracer(Protocol):
-    """Called with each step as it is passed."""
-
-    def __call__(self, step: CommitStep, /) -> None:
-        """Handle `step`, which is being passed now."""
+Tracer = Callable[[CommitStep], None]
+"""Called with each step as it is passed."""
 
 
 def no_trace(step: CommitStep) -> None:
@@ -81,12 +78,15 @@ class ParseCache:
         """Return the document of a blob of the journal, or None if it is lost or unreadable."""
         if digest in self._documents:
             parsed = self._documents[digest][1]
-        else:
-            try:
-                parsed = self.parse(journal.blobs.get(digest))
-            except BlobMissingError:
-                return None
-        return parsed if isinstance(parsed, Document) else None
+            return parsed if isinstance(parsed, Document) else None
+        try:
+            return self.parse_document(journal.blobs.get(digest))
+        except BlobMissingError:
+            return None
+
+    def parse_before(self, journal: RoleJournal, digest: str | None) -> Document | None:
+        """Return the document of a blob, which is empty if the file did not exist (`digest` is None)."""
+        return self.parse_blob(journal, digest) if digest else Document("", ())
 
     def parse_document(self, data: bytes) -> Document | None:
         """Return the document of a content, or None if it is unreadable."""
@@ -133,18 +133,18 @@ class CommitContext(NamedTuple):
     capabilities: CapabilityCache
 
     @property
+    def role(self) -> Role:
+        """The role that is read or changed."""
+        return self.directory.role
+
+    @property
     def memory_path(self) -> str:
         """The path of the role's memory file, relative to the store."""
         return self.directory.path_of(MEMORY)
 
     def read(self, path: str) -> Snapshot:
-        """Read a file of the role as of one moment.
-
-        Raises:
-            FileUnavailableError: another program is writing it.
-            StoreError: it cannot be read.
-        """
-        with as_store_error("read", self.directory.role.store.root / path):
+        """Read a file of the role as of one moment. `FileUnavailableError` if another program is writing it."""
+        with as_store_error("read", self.role.store.root / path):
             directory, name = self.directory.resolve(path)
             snapshot = read_snapshot(directory, name, now=self.clock(), settle_seconds=self.limits.settle_seconds)
         if isinstance(snapshot, Snapshot):

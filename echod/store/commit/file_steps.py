@@ -23,6 +23,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from contextlib import suppress
 from enum import Enum
 
 from echod.log import get_logger
@@ -54,23 +55,21 @@ _OLD_SUFFIX = ".old"
 
 
 def write_staged_file(directory: Dir, name: str, data: bytes, target: str) -> int:
-    """Write the stage for `target` and return its inode. Durable when this returns.
+    """Write the stage for `target` and return its inode. Durable when this returns; a failure leaves nothing behind.
 
-    Raises:
-        RefusedError: mode, owner or attributes of the target cannot be kept, or it is read-only or not a plain file.
-        OSError: writing failed. Nothing is left behind.
+    Refused if the target's mode, owner or attributes cannot be kept, or it is read-only or not a plain file.
     """
-    target_status = directory.stat(target)
-    if target_status is not None:
-        _check_target(directory, target, target_status)
-        if target_status.st_nlink > 1:
-            log.warning("file_has_hard_links", path=str(directory.path / target), names=target_status.st_nlink)
+    status = directory.stat(target)
+    if status is not None:
+        _check_target(directory, target, status)
+        if status.st_nlink > 1:
+            log.warning("file_has_hard_links", path=str(directory.path / target), names=status.st_nlink)
     mode = PRIVATE_FILE_MODE if target.startswith(MEMORY_BACKUP_PREFIX) else NEW_FILE_MODE
     with directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as fd:
         try:
             write_all(fd, data)
-            if target_status is not None:
-                _copy_metadata(fd, directory, target, target_status)
+            if status is not None:
+                _copy_metadata(fd, directory, target, status)
             full_fsync(fd)
             return os.fstat(fd).st_ino
         except BaseException:
@@ -78,29 +77,29 @@ def write_staged_file(directory: Dir, name: str, data: bytes, target: str) -> in
             raise
 
 
-def _check_target(directory: Dir, target: str, target_status: os.stat_result) -> None:
+def _check_target(directory: Dir, target: str, status: os.stat_result) -> None:
     path = directory.path / target
-    if not stat.S_ISREG(target_status.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise RefusedError(
             f"{path} is a symbolic link or not a plain file; echod does not change it. Put a plain file there."
         )
-    if not target_status.st_mode & _OWNER_WRITE:
+    if not status.st_mode & _OWNER_WRITE:
         raise RefusedError(
             f"{path} is read-only; echod does not change it. Make it writable (chmod u+w) to allow changes."
         )
 
 
-def _copy_metadata(fd: int, directory: Dir, target: str, target_status: os.stat_result) -> None:
-    path = directory.path / target
-    staged_status = os.fstat(fd)
-    if (staged_status.st_uid, staged_status.st_gid) != (target_status.st_uid, target_status.st_gid):
+def _copy_metadata(fd: int, directory: Dir, target: str, status: os.stat_result) -> None:
+    staged = os.fstat(fd)
+    if (staged.st_uid, staged.st_gid) != (status.st_uid, status.st_gid):
         try:
-            os.fchown(fd, target_status.st_uid, target_status.st_gid)
+            os.fchown(fd, status.st_uid, status.st_gid)
         except PermissionError as error:
+            path = directory.path / target
             raise RefusedError(
                 f"{path} belongs to another user or group, which echod could not keep; chown it."
             ) from error
-    os.fchmod(fd, stat.S_IMODE(target_status.st_mode))
+    os.fchmod(fd, stat.S_IMODE(status.st_mode))
     _copy_xattrs(fd, directory, target)
 
 
@@ -135,8 +134,7 @@ class PublishResult(Enum):
 def publish(directory: Dir, target: str, write: WriteRecord, trace: Tracer) -> PublishResult:
     """Exchange the stage with the target, or create the target. Durable when this returns.
 
-    Raises:
-        OSError: the file system refused. The stage is still in its place.
+    After an `OSError` the stage is still in its place.
     """
     staged_inode, target_inode = directory.inode(write.staged_name), directory.inode(target)
     if target_inode == write.inode:
@@ -212,17 +210,10 @@ def _finish_link_fallback(directory: Dir, write: WriteRecord) -> None:
 
 
 def claim_findings(directory: Dir, name: str, consume: ConsumeRecord) -> None:
-    """Rename the findings file to its claim name. A file that is missing or already claimed is not an error.
-
-    Raises:
-        OSError: the file system refused.
-    """
-    if directory.inode(consume.claimed_name) is not None:
-        return
-    try:
-        rename_noreplace_or_link(directory, name, directory, consume.claimed_name)
-    except (FileNotFoundError, FileExistsError):
-        return
+    """Rename the findings file to its claim name. A file that is missing or already claimed is not an error."""
+    if directory.inode(consume.claimed_name) is None:
+        with suppress(FileNotFoundError, FileExistsError):
+            rename_noreplace_or_link(directory, name, directory, consume.claimed_name)
 
 
 def file_size(directory: Dir, name: str) -> int:
@@ -234,29 +225,20 @@ def file_size(directory: Dir, name: str) -> int:
 def append_at(directory: Dir, name: str, data: bytes, offset: int) -> None:
     """Append `data`, planned for `offset`, unless it is already there. Durable once `directory` is synced too.
 
-    Raises:
-        OSError: it could not be written. The file may end in a part of it, which the next call completes.
+    After an `OSError` the file may end in a part of it, which the next call completes.
     """
     with directory.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
-        remaining = _remaining_data(fd, data, offset)
-        write_all(fd, remaining)
+        os.lseek(fd, offset, os.SEEK_SET)
+        tail = read_all(fd, MAX_FILE_BYTES)
+        if tail and data.startswith(tail):
+            write_all(fd, data[len(tail) :])
+        elif data not in tail:
+            write_all(fd, data)
         full_fsync(fd)
 
 
-def _remaining_data(fd: int, data: bytes, offset: int) -> bytes:
-    """Return the part of `data` that must still be written at the end."""
-    os.lseek(fd, offset, os.SEEK_SET)
-    tail = read_all(fd, MAX_FILE_BYTES)
-    if tail and data.startswith(tail):
-        return data[len(tail) :]
-    return b"" if data in tail else data
-
-
 def roll_back_append(directory: Dir, name: str, data: bytes, offset: int) -> None:
-    """Undo `append_at` after a failure.
-
-    If another program wrote after it, the text remains: twice is better than never.
-    """
+    """Undo `append_at` after a failure. If another program wrote after it, it remains: better twice than never."""
     status = directory.stat(name)
     if status is None or status.st_size < offset:
         return
@@ -269,9 +251,5 @@ def roll_back_append(directory: Dir, name: str, data: bytes, offset: int) -> Non
         if offset == 0:
             directory.unlink(name)
         elif tail:
-            _truncate(directory, name, offset)
-
-
-def _truncate(directory: Dir, name: str, offset: int) -> None:
-    with directory.open(name, os.O_WRONLY) as fd:
-        os.ftruncate(fd, offset)
+            with directory.open(name, os.O_WRONLY) as writable:
+                os.ftruncate(writable, offset)

@@ -50,11 +50,8 @@ def read_archives(context: CommitContext) -> ArchiveContents:
     archive = context.directory.archive()
     if archive is None:
         return ArchiveContents("")
-    names = (
-        name
-        for name in archive.list_names()
-        if name.endswith(".md") and not name.startswith((".", MEMORY_BACKUP_PREFIX))
-    )
+    excluded = (".", MEMORY_BACKUP_PREFIX)
+    names = (name for name in archive.list_names() if name.endswith(".md") and not name.startswith(excluded))
     texts = (archive.read(name, MAX_FILE_BYTES).decode(errors="replace") for name in names)
     return ArchiveContents("\n".join(text.replace("\r\n", "\n") for text in texts))
 
@@ -64,16 +61,10 @@ def archive_entries(
 ) -> list[str | ArchivedEntry]:
     """Return removed blocks in the form in which the archive stores them, from which an entry can be restored.
 
-    If the file still contains another version of the entry, only the text is stored, because that version is newer.
-
-    Args:
-        context: the role's context.
-        removed: the blocks, each with the id that it had; None for a block that is not an entry.
-        after: the file without them.
-        rule: the reason, as the archive names it.
-        file: the file's name.
+    Each block in `removed` has the id that it had, or None if it is not an entry. If `after`, the file without them,
+    still contains another version of the entry, only the text is stored, because that version is newer.
     """
-    role, day = context.directory.role.name, local_date(context.clock())
+    role, day = context.role.name, local_date(context.clock())
     present_ids = set(entry_ids(role, after))
     return [
         block.text
@@ -88,13 +79,7 @@ def archive_appends(
 ) -> tuple[tuple[str, bytes], ...]:
     """Return the append, if any, that stores removed text, redacted, in `archive/removed-{year}.md`.
 
-    The next file is used if that one is full.
-
-    Args:
-        context: the role's context.
-        removed: entries, and texts that are not entries or have another version in the file.
-        reason: the reason, in words for the user who reads the archive.
-        job: the job that removes them; None if no job does.
+    The next file is used if that one is full. `reason` is for the user who reads the archive.
     """
     day = local_date(context.clock())
     header = f"<!-- echod: {reason}, {day.isoformat()} -->\n".encode()
@@ -112,7 +97,6 @@ def _format_archived(removed: str | ArchivedEntry, job: int | None) -> bytes:
 
 
 def _archive_sizes(context: CommitContext) -> dict[str, int]:
-    """Return the sizes in bytes of the archives of removed text, by name."""
     archive = context.directory.archive()
     if archive is None:
         return {}
@@ -130,12 +114,8 @@ def forgotten_keys(context: CommitContext, blocks: Mapping[BlockKey, Block]) -> 
 
 
 def _forgotten_signatures(context: CommitContext, archive: Dir) -> set[EntrySignature]:
-    events = [
-        event
-        for name in _removed_archive_names(archive)
-        for event in read_archive(archive.read(name, MAX_FILE_BYTES)).entries
-        if event.rule in _FORGETTING_RULES
-    ]
+    contents = (read_archive(archive.read(name, MAX_FILE_BYTES)) for name in _removed_archive_names(archive))
+    events = [event for content in contents for event in content.entries if event.rule in _FORGETTING_RULES]
     if not events:
         return set()
     undone = context.journal.undo_index.undone_jobs()

@@ -10,20 +10,12 @@ for the user's change.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from echod.log import get_logger
 from echod.memory.entry_matching import entry_signature
 from echod.memory.identity import BlockKey, block_content, block_heading, entry_ids, is_truncated
-from echod.memory.lineage import (
-    CurrentVersion,
-    InterleavedWrite,
-    Reversion,
-    StaleWrite,
-    Successor,
-    SuspectedStaleWrite,
-    classify_descent,
-)
+from echod.memory.lineage import CurrentVersion, InterleavedWrite, Reversion, StaleWrite, Successor, SuspectedStaleWrite
 from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals, round_trips, without_blocks
 from echod.memory.model import Block, Document
 from echod.memory.policy import ArchivedEntry, Rule
@@ -43,6 +35,7 @@ from echod.store.healing.archives import (
 from echod.store.healing.known_states import (
     KnownDocument,
     blocks_to_restore,
+    classify_known_descent,
     keyed_blocks,
     load_newest_state,
     recent_states,
@@ -62,9 +55,7 @@ log = get_logger(__name__)
 def read_healed_memory(context: CommitContext) -> Snapshot:
     """Read the memory file, and repair it first if a stale writer overwrote it. The result becomes a known state.
 
-    Raises:
-        BusyError: it is being written, or was emptied a moment ago.
-        StoreError: it cannot be read or repaired.
+    `BusyError` if it is being written, or was emptied a moment ago.
     """
     path = context.memory_path
     for attempt in range(2 * MAX_MERGE_ATTEMPTS):
@@ -77,12 +68,7 @@ def read_healed_memory(context: CommitContext) -> Snapshot:
         result = commit(context, plan, gate=no_gate, head=git_head(context), forced_paths=forced_paths)
         if isinstance(result, CommitConflict):
             continue
-        log.info(
-            "memory_healed",
-            role=str(context.directory.role.path),
-            reason=plan.summary,
-            blocks=len(plan.restored_blocks),
-        )
+        log.info("memory_healed", role=str(context.role.path), reason=plan.summary, blocks=len(plan.restored_blocks))
     raise BusyError(f"{MEMORY} is overwritten again and again by another program.")
 
 
@@ -127,9 +113,8 @@ def _plan_repair(context: CommitContext, snapshot: Snapshot) -> CommitPlan | Non
     # The lineage of the file is judged without the blocks that must not be in it.
     remaining = without_blocks(document, reappeared)
     plan = _plan_lineage_repair(context, snapshot, remaining)
-    return _plan_without_forgotten(
-        context, snapshot, remaining, [(k, b) for k, b in keyed_blocks(document) if k in reappeared], plan
-    )
+    removed = [(key, block) for key, block in keyed_blocks(document) if key in reappeared]
+    return _plan_without_forgotten(context, snapshot, remaining, removed, plan)
 
 
 def _find_reappeared(context: CommitContext, snapshot: Snapshot, document: Document) -> set[BlockKey]:
@@ -138,11 +123,7 @@ def _find_reappeared(context: CommitContext, snapshot: Snapshot, document: Docum
     if newest is None or newest.version.content_hash == content_digest(snapshot.text):
         return set()
     known_contents = {block_content(block) for block in newest.document.blocks}
-    new = {
-        key: block
-        for key, block in keyed_blocks(document)
-        if block.entry is not None and block_content(block) not in known_contents
-    }
+    new = {k: b for k, b in keyed_blocks(document) if b.entry is not None and block_content(b) not in known_contents}
     keys = forgotten_keys(context, new)
     keys -= _edited_in_place(newest.document, document, {key: block for key, block in new.items() if key in keys})
     if not keys:
@@ -152,14 +133,11 @@ def _find_reappeared(context: CommitContext, snapshot: Snapshot, document: Docum
         return set()
     exhausted = restored_too_often(context, keys)
     if exhausted:
-        _notify_forgotten(
-            context, [new[key] for key in exhausted], "was forgotten, and came back each time it was removed"
-        )
+        text = "was forgotten, and came back each time it was removed"
+        _notify_forgotten(context, [new[key] for key in exhausted], text)
     if keys - exhausted:
-        removed = [new[key] for key in keys - exhausted]
-        _notify_forgotten(
-            context, removed, "came back and was removed again, since it was forgotten (echod restore brings it back)"
-        )
+        text = "came back and was removed again, since it was forgotten (echod restore brings it back)"
+        _notify_forgotten(context, [new[key] for key in keys - exhausted], text)
     return keys - exhausted
 
 
@@ -171,9 +149,8 @@ def _edited_in_place(before: Document, after: Document, reappeared: Mapping[Bloc
     if not reappeared:
         return set()
     unchanged = {block_content(block) for block in after.blocks}
-    changed = Counter(
-        entry_signature(b) for b in before.blocks if b.entry is not None and block_content(b) not in unchanged
-    )
+    old = [block for block in before.blocks if block.entry is not None and block_content(block) not in unchanged]
+    changed = Counter(map(entry_signature, old))
     edited: set[BlockKey] = set()
     for key, block in reappeared.items():
         signature = entry_signature(block)
@@ -194,17 +171,15 @@ def _plan_without_forgotten(
 
     Text of such an entry that the archives do not contain, such as new evidence, is archived too.
     """
-    writes = plan.writes if plan else ()
-    archives = read_archives(context)
+    archives, summary = read_archives(context), "removed entries again that the user had forgotten"
     new = [block.text for _, block in reappeared if block_content(block) not in archives]
-    return CommitPlan(
-        None,
-        "heal",
-        "; ".join(["removed entries again that the user had forgotten", *([plan.summary] if plan else [])]),
-        writes or (PlannedWrite(context.memory_path, snapshot.data, remaining.render()),),
-        (*(plan.appends if plan else ()), *archive_appends(context, new, "came back after it was forgotten")),
-        restored_blocks=(*(plan.restored_blocks if plan else ()), *(restore_key(key) for key, _ in reappeared)),
-    )
+    appends = archive_appends(context, new, "came back after it was forgotten")
+    writes: tuple[PlannedWrite, ...] = (PlannedWrite(context.memory_path, snapshot.data, remaining.render()),)
+    restored = tuple(restore_key(key) for key, _ in reappeared)
+    if plan is not None:
+        summary, writes = f"{summary}; {plan.summary}", plan.writes or writes
+        appends, restored = plan.appends + appends, plan.restored_blocks + restored
+    return CommitPlan(None, "heal", summary, writes, appends, restored_blocks=restored)
 
 
 def _plan_lineage_repair(context: CommitContext, snapshot: Snapshot, document: Document) -> CommitPlan | None:
@@ -222,31 +197,22 @@ def _plan_lineage_repair(context: CommitContext, snapshot: Snapshot, document: D
     newest = known[-1]
     if not snapshot.text.strip() and newest.document.blocks:
         _wait_if_just_emptied(context, snapshot)
-        return _accept_user_change(
-            context, snapshot, newest, tuple(newest.version.texts), "emptied", "the file was emptied"
-        )
+        missing = tuple(newest.version.texts)
+        return _accept_user_change(context, snapshot, newest, missing, "emptied", "the file was emptied")
     tracked = _tracked_file(context)
     mtime = snapshot.mtime_ns / 1e9 if snapshot.mtime_ns else None
-    descent = classify_descent(
-        CurrentVersion(digest, mtime, context.cache.shape(digest, document)),
-        [k.version for k in known],
-        now=context.clock(),
-        young_seconds=context.limits.young_seconds,
-    )
+    texts = context.cache.shape(digest, document)
+    descent = classify_known_descent(context, CurrentVersion(digest, mtime, texts), known)
     if not isinstance(descent, Successor) and _changed_by_git(tracked, newest, snapshot):
-        missing = tuple(k for k in newest.version.texts if k not in context.cache.shape(digest, document))
-        return _accept_user_change(context, snapshot, newest, missing, "git", "git put another version in its place")
-    match descent:
-        case Reversion(missing):
-            return _accept_user_change(
-                context, snapshot, newest, missing, "reverted", "an earlier version was put back"
-            )
-        case SuspectedStaleWrite(missing):
-            return _accept_user_change(
-                context, snapshot, newest, missing, "doubtful", "an edit removed entries that echod had added"
-            )
-        case _:
-            return _restore_overwritten(context, snapshot, document, descent, known)
+        missing = tuple(key for key in newest.version.texts if key not in texts)
+        kind, cause = "git", "git put another version in its place"
+    elif isinstance(descent, Reversion):
+        missing, kind, cause = descent.missing, "reverted", "an earlier version was put back"
+    elif isinstance(descent, SuspectedStaleWrite):
+        missing, kind, cause = descent.missing, "doubtful", "an edit removed entries that echod had added"
+    else:
+        return _restore_overwritten(context, snapshot, document, descent, known)
+    return _accept_user_change(context, snapshot, newest, missing, kind, cause)
 
 
 def _contains_newest(context: CommitContext, digest: str, document: Document, newest: KnownDocument) -> bool:
@@ -265,9 +231,8 @@ def _restore_overwritten(
     missing = set() if isinstance(descent, Successor) else set(descent.missing)
     excluded = restored_too_often(context, missing)
     if excluded:
-        _notify_keys(
-            context, "restored-too-often", "was restored several times and overwritten again", known[-1], excluded
-        )
+        text = "was restored several times and overwritten again"
+        _notify_keys(context, "restored-too-often", text, known[-1], excluded)
     lost = [b.text for k, b in keyed_blocks(known[-1].document) if k in excluded]
     is_ordinary = isinstance(descent, Successor) and not recently_consumed(context)
     archives = ArchiveContents("") if is_ordinary else read_archives(context)
@@ -286,15 +251,13 @@ def _restore_overwritten(
     if data == document.render():
         return _accept_version(context, snapshot, lost)
     restored_keys = tuple(restore_key(key) for key in (missing - excluded) | set(to_restore))
-    cause = "blocks that were consumed moments ago" if isinstance(descent, Successor) else _describe_cause(descent)
-    return CommitPlan(
-        None,
-        "heal",
-        f"restored entries that another program overwrote: {cause}",
-        (PlannedWrite(context.memory_path, snapshot.data, data),),
-        archive_appends(context, lost, "replaced by another edit"),
-        restored_blocks=restored_keys,
-    )
+    cause = "young blocks were missing"
+    if not isinstance(descent, InterleavedWrite):
+        cause = "blocks that were consumed moments ago" if isinstance(descent, Successor) else descent.reason.value
+    writes = (PlannedWrite(context.memory_path, snapshot.data, data),)
+    appends = archive_appends(context, lost, "replaced by another edit")
+    summary = f"restored entries that another program overwrote: {cause}"
+    return CommitPlan(None, "heal", summary, writes, appends, restored_blocks=restored_keys)
 
 
 def _append_blocks(healed: Document, to_restore: tuple[Block, ...]) -> MergeResult | MergeFailure:
@@ -303,10 +266,6 @@ def _append_blocks(healed: Document, to_restore: tuple[Block, ...]) -> MergeResu
     if present and any(is_truncated(present[-1], block) for block in to_restore):
         present = present[:-1]
     return merge(Document(healed.preamble, present), healed, Document(healed.preamble, (*present, *to_restore)))
-
-
-def _describe_cause(descent: StaleWrite | InterleavedWrite) -> str:
-    return descent.reason.value if isinstance(descent, StaleWrite) else "young blocks were missing"
 
 
 def _accept_user_change(
@@ -321,11 +280,7 @@ def _accept_user_change(
     if not missing:
         return _accept_version(context, snapshot, [])
     archives = read_archives(context)
-    lost = [
-        (entry_id, block)
-        for entry_id, key, block in _identify_blocks(context, newest)
-        if key in set(missing) and block_content(block) not in archives
-    ]
+    lost = [(i, b) for i, b in _identify_blocks(context, newest, set(missing)) if block_content(b) not in archives]
     _notify_keys(context, kind, f"left the memory because {cause}; the text is in the archive", newest, missing)
     return _accept_version(context, snapshot, _archived_form(context, snapshot, lost))
 
@@ -333,16 +288,18 @@ def _accept_user_change(
 def _leave_to_user(
     context: CommitContext, snapshot: Snapshot, newest: KnownDocument, missing: set[BlockKey], problem: MergeFailure
 ) -> CommitPlan | None:
-    _notify_keys(
-        context, "unmergeable", f"could not be restored ({problem.reason}); the text is in the archive", newest, missing
-    )
-    lost = [(entry_id, block) for entry_id, key, block in _identify_blocks(context, newest) if key in missing]
+    text = f"could not be restored ({problem.reason}); the text is in the archive"
+    _notify_keys(context, "unmergeable", text, newest, missing)
+    lost = _identify_blocks(context, newest, missing)
     return _accept_version(context, snapshot, _archived_form(context, snapshot, lost))
 
 
-def _identify_blocks(context: CommitContext, state: KnownDocument) -> Iterator[tuple[str | None, BlockKey, Block]]:
-    ids = entry_ids(context.directory.role.name, state.document)
-    return ((entry_id, key, block) for entry_id, (key, block) in zip(ids, keyed_blocks(state.document), strict=True))
+def _identify_blocks(
+    context: CommitContext, state: KnownDocument, keys: set[BlockKey]
+) -> list[tuple[str | None, Block]]:
+    """Return the blocks with these keys, each with its id."""
+    ids = entry_ids(context.role.name, state.document)
+    return [(i, block) for i, (key, block) in zip(ids, keyed_blocks(state.document), strict=True) if key in keys]
 
 
 def _archived_form(
@@ -359,9 +316,8 @@ def _accept_version(
 ) -> CommitPlan | None:
     _record_state(context, snapshot)
     appends = archive_appends(context, removed, "left the memory")
-    if not appends:
-        return None
-    return CommitPlan(None, "archive", "archived the text of entries that left the memory", appends=appends)
+    summary = "archived the text of entries that left the memory"
+    return CommitPlan(None, "archive", summary, appends=appends) if appends else None
 
 
 def _record_state(context: CommitContext, snapshot: Snapshot) -> None:
@@ -382,13 +338,11 @@ def _wait_if_just_emptied(context: CommitContext, snapshot: Snapshot) -> None:
 
 
 def _tracked_file(context: CommitContext) -> TrackedFile | None:
-    return find_tracked_file(context.directory.role.store.project, context.directory.role.memory)
+    return find_tracked_file(context.role.store.project, context.role.memory)
 
 
 def _changed_by_git(tracked: TrackedFile | None, newest: KnownDocument, snapshot: Snapshot) -> bool:
-    if tracked is None:
-        return False
-    return tracked.head != newest.head or tracked.is_staged_as(snapshot.text)
+    return tracked is not None and (tracked.head != newest.head or tracked.is_staged_as(snapshot.text))
 
 
 def _notify_keys(context: CommitContext, kind: str, text: str, newest: KnownDocument, keys: Iterable[BlockKey]) -> None:
@@ -402,13 +356,9 @@ def _notify_forgotten(context: CommitContext, blocks: Iterable[Block], text: str
 
 
 def _add_notice(context: CommitContext, kind: str, titles: tuple[str, ...], text: str) -> None:
-    role, titles = context.directory.role.name, tuple(redact(title).text for title in titles)
-    add_notice(
-        context.journal.root, Notice(context.clock(), kind, role, f"{_summarize_titles(titles)} {text}.", titles)
-    )
-    log.info("notice_added", role=str(context.directory.role.path), kind=kind, blocks=len(titles))
-
-
-def _summarize_titles(titles: tuple[str, ...]) -> str:
+    titles = tuple(redact(title).text for title in titles)
     first, *others = titles or ("Something",)
-    return repr(first.lstrip("# ")) + (f" and {len(others)} more" if others else "")
+    subject = repr(first.lstrip("# ")) + (f" and {len(others)} more" if others else "")
+    notice = Notice(context.clock(), kind, context.role.name, f"{subject} {text}.", titles)
+    add_notice(context.journal.root, notice)
+    log.info("notice_added", role=str(context.role.path), kind=kind, blocks=len(titles))

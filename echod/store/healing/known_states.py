@@ -7,11 +7,12 @@ each block.
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from echod.memory.identity import BlockKey, block_content, numbered_keys
-from echod.memory.lineage import KnownVersion
+from echod.memory.lineage import CurrentVersion, Descent, KnownVersion, classify_descent
 from echod.memory.model import Block, Document
 from echod.store.commit.context import CommitContext
 from echod.store.healing.archives import ArchiveContents
@@ -50,6 +51,12 @@ def load_newest_state(context: CommitContext) -> KnownDocument | None:
     return load_state(context, state) if state else None
 
 
+def classify_known_descent(context: CommitContext, current: CurrentVersion, known: Iterable[KnownDocument]) -> Descent:
+    """Return how a version descends from the known states."""
+    limit = context.limits.young_seconds
+    return classify_descent(current, [k.version for k in known], now=context.clock(), young_seconds=limit)
+
+
 def keyed_blocks(document: Document) -> zip[tuple[BlockKey, Block]]:
     """Return the blocks of a document with their keys."""
     return zip(numbered_keys(document), document.blocks, strict=True)
@@ -62,11 +69,8 @@ def restore_key(key: BlockKey) -> str:
 
 def restored_too_often(context: CommitContext, keys: Iterable[BlockKey]) -> set[BlockKey]:
     """Return the blocks that were restored so often that now the user decides."""
-    counts: dict[str, int] = {}
-    for record in context.journal.open_records():
-        for name in record.restored_blocks:
-            counts[name] = counts.get(name, 0) + 1
-    return {key for key in keys if counts.get(restore_key(key), 0) >= context.limits.max_restores}
+    counts = Counter(name for record in context.journal.open_records() for name in record.restored_blocks)
+    return {key for key in keys if counts[restore_key(key)] >= context.limits.max_restores}
 
 
 def blocks_to_restore(context: CommitContext, data: bytes, archives: ArchiveContents) -> dict[BlockKey, Block]:
@@ -78,12 +82,11 @@ def blocks_to_restore(context: CommitContext, data: bytes, archives: ArchiveCont
     keys = set(numbered_keys(document))
     missing: dict[BlockKey, Block] = {}
     for before, after in recently_consumed(context):
-        keys_before = set(numbered_keys(before))
-        new = [(key, block) for key, block in keyed_blocks(after) if key not in keys_before and key not in keys]
+        old = keys.union(numbered_keys(before))
+        new = [(key, block) for key, block in keyed_blocks(after) if key not in old]
         missing.update((k, b) for k, b in new if block_content(b) not in present and block_content(b) not in archives)
-    for key in restored_too_often(context, missing):
-        del missing[key]
-    return missing
+    exhausted = restored_too_often(context, missing)
+    return {key: block for key, block in missing.items() if key not in exhausted}
 
 
 def recently_consumed(context: CommitContext) -> list[tuple[Document, Document]]:
@@ -98,11 +101,7 @@ def recently_consumed(context: CommitContext) -> list[tuple[Document, Document]]
             continue
         for write in record.writes:
             after = context.cache.parse_blob(context.journal, write.after_digest)
-            before = (
-                context.cache.parse_blob(context.journal, write.before_digest)
-                if write.before_digest
-                else Document("", ())
-            )
+            before = context.cache.parse_before(context.journal, write.before_digest)
             if write.path == context.memory_path and before is not None and after is not None:
                 documents.append((before, after))
     return documents

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from echod.log import get_logger
 from echod.memory.document import parse
 from echod.memory.identity import block_content
-from echod.memory.lineage import CurrentVersion, InterleavedWrite, StaleWrite, block_texts, classify_descent
+from echod.memory.lineage import CurrentVersion, InterleavedWrite, StaleWrite, block_texts
 from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals
 from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
 from echod.memory.redact import redact, redact_bytes
@@ -30,7 +30,7 @@ from echod.store.errors import BusyError, as_store_error
 from echod.store.fs import OpenWriters, read_all, read_lease
 from echod.store.healing.archives import archive_appends, read_archives
 from echod.store.healing.heal import git_head, read_healed_memory, reconcile_with_known
-from echod.store.healing.known_states import recent_states
+from echod.store.healing.known_states import classify_known_descent, recent_states
 from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord, ConsumeRecord, RecordState, WriteRecord
 from echod.store.layout import late_findings_name
@@ -40,26 +40,12 @@ from echod.store.snapshot import content_digest
 log = get_logger(__name__)
 
 
-class _DisplacedFile(NamedTuple):
-    """A displaced or claimed file of a commit, under `name` beside its former `path` (relative to the store)."""
-
-    path: str
-    name: str
-    merged_digest: str
-
-
 class _LateWrite(NamedTuple):
-    """The present content of a displaced or claimed file.
+    """The present content of a displaced or claimed file."""
 
-    Attributes:
-        data: its content; None if the file does not exist.
-        is_final: whether no process can write to it, as far as can be known.
-        is_certain: whether the kernel confirmed that.
-    """
-
-    data: bytes | None
-    is_final: bool
-    is_certain: bool
+    data: bytes | None  # its content; None if the file does not exist
+    is_final: bool  # whether no process can write to it, as far as can be known
+    is_certain: bool  # whether the kernel confirmed that
 
     def is_merged(self, merged_digest: str) -> bool:
         """Return whether it contains nothing beyond the content with `merged_digest`, which is merged already."""
@@ -83,9 +69,7 @@ def needs_late_merge(context: CommitContext) -> bool:
 def merge_late_writes(context: CommitContext) -> tuple[int, ...]:
     """Merge the late writes of every open record, close finished records, and return the numbers of the new commits.
 
-    Raises:
-        BusyError: the memory file is being written. The rest waits.
-        StoreError: the file system failed. The rest waits.
+    After an error the rest waits.
     """
     seqs: list[int] = []
     for record in context.journal.open_records():
@@ -116,13 +100,14 @@ def close_orphaned(journal: RoleJournal, *, older_than: float) -> None:
     for record in journal.open_records():
         if record.at < older_than:
             log.warning("orphaned_commit_closed", role=record.role, seq=record.seq, state=record.state.value)
-            journal.add_to_ledger(record)
+            journal.ledger.add(record)
             journal.close(replace(record, state=RecordState.CLOSED))
 
 
-def _displaced_files(record: CommitRecord) -> list[_DisplacedFile]:
-    displaced = [_DisplacedFile(w.path, w.staged_name, w.merged_digest) for w in record.writes]
-    return displaced + [_DisplacedFile(c.path, c.claimed_name, c.merged_digest) for c in record.consumes]
+def _displaced_files(record: CommitRecord) -> list[tuple[str, str, str]]:
+    """Return the former path, the name beside it and the merged digest of each displaced or claimed file."""
+    displaced = [(w.path, w.staged_name, w.merged_digest) for w in record.writes]
+    return displaced + [(c.path, c.claimed_name, c.merged_digest) for c in record.consumes]
 
 
 def _has_late_write(context: CommitContext, record: CommitRecord) -> bool:
@@ -146,7 +131,7 @@ def _has_late_write(context: CommitContext, record: CommitRecord) -> bool:
 
 def _read_late_write(context: CommitContext, path: str, name: str) -> _LateWrite:
     """Read a displaced or claimed file, which is stored under `name` beside `path` (relative to the store)."""
-    with as_store_error("read the replaced file beside", context.directory.role.store.root / path):
+    with as_store_error("read the replaced file beside", context.role.store.root / path):
         directory, _ = context.directory.resolve(path)
         try:
             with directory.open(name, os.O_RDONLY) as fd, read_lease(fd) as writers:
@@ -177,12 +162,12 @@ def _can_close(context: CommitContext, record: CommitRecord) -> bool:
 def _close_record(context: CommitContext, record: CommitRecord) -> None:
     """Remove the displaced and claimed files, and move the record to the history."""
     context.trace(CommitStep.CLOSING)
-    with as_store_error("clean up in", context.directory.role.path):
+    with as_store_error("clean up in", context.role.path):
         for path, name, _ in _displaced_files(record):
             directory, _ = context.directory.resolve(path)
             directory.unlink(name)
         context.trace(CommitStep.DISPLACED_REMOVED)
-        context.journal.add_to_ledger(record)
+        context.journal.ledger.add(record)
         for write in record.writes:
             if write.path == context.memory_path:
                 digests = (write.before_digest, write.after_digest)
@@ -221,16 +206,13 @@ def _try_merge(
     if isinstance(merged, MergeFailure):
         merged = MergeResult(visible.text, (), (late.decode(errors="replace"),))
     archives = read_archives(context)
+    lost = [text for text in merged.overridden if text.rstrip() not in archives]
     plan = CommitPlan(
         None,
         "late-write",
         "merged a write of another program to the file that was just replaced",
         () if merged.data == visible.text else (PlannedWrite(write.path, visible.data, merged.data),),
-        archive_appends(
-            context,
-            (text for text in merged.overridden if text.rstrip() not in archives),
-            "written late and replaced by another edit",
-        ),
+        archive_appends(context, lost, "written late and replaced by another edit"),
         late_merges=(late_merge,),
     )
     if not plan.writes and not plan.appends:
@@ -281,9 +263,7 @@ def _healed_late_version(context: CommitContext, write: WriteRecord, late: Docum
         return late
     known = known[: ancestors[-1] + 1]
     current = CurrentVersion(content_digest(late.render()), None, block_texts(late))
-    descent = classify_descent(
-        current, [k.version for k in known], now=context.clock(), young_seconds=context.limits.young_seconds
-    )
+    descent = classify_known_descent(context, current, known)
     if not isinstance(descent, StaleWrite | InterleavedWrite):
         return late
     merged = reconcile_with_known(descent, late, known, set(), read_archives(context))
@@ -303,21 +283,18 @@ def _restore_late_findings(context: CommitContext, record: CommitRecord, consume
         context.journal.blobs.sync()
         record_late_merge(context, late_merge)
         return None
+    path = PurePosixPath(consume.path)
+    # A name that only echod uses: an agent that rewrites its own file must not overwrite this one.
+    path = path.with_name(late_findings_name(path.name, context.journal.next_seq()))
     plan = CommitPlan(
         None,
         "late-findings",
         "restored findings that an agent wrote into a file that was just consumed",
-        (PlannedWrite(_late_findings_path(context, consume), None, text),),
+        (PlannedWrite(str(path), None, text),),
         late_merges=(late_merge,),
     )
     outcome = commit(context, plan, gate=no_gate, head=None)
     return outcome.seq if isinstance(outcome, CommitResult) else None
-
-
-def _late_findings_path(context: CommitContext, consume: ConsumeRecord) -> str:
-    """Return a name that only echod uses: an agent that rewrites its own file must not overwrite this one."""
-    path = PurePosixPath(consume.path)
-    return str(path.with_name(late_findings_name(path.name, context.journal.next_seq())))
 
 
 def _added_findings(merged: bytes, late: bytes) -> bytes:

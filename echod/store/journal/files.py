@@ -1,8 +1,7 @@
 """Read and write the private files of the journal, durably or lazily, and store contents by their digest.
 
 Every file of the journal is written by `_replace` or `_append` and read by `read_if_exists`. Stored contents (blobs)
-are
-exact, private (0600), written once, and durable after `sync`.
+are exact, private (0600), written once, and durable after `sync`.
 """
 
 from __future__ import annotations
@@ -25,11 +24,6 @@ def write_durable(path: Path, data: bytes) -> None:
     """Write a private file in one step and durably: its content is the old one or the new one, never torn."""
     _replace(path, data, sync=True)
     fsync_directory(path.parent)
-
-
-def write_synced(path: Path, data: bytes) -> None:
-    """Write a private file whose content is durable now, and whose name after the next `fsync_directory`."""
-    _replace(path, data, sync=True)
 
 
 def write_fast(path: Path, data: bytes) -> None:
@@ -138,15 +132,11 @@ class BlobStore(NamedTuple):
         name = content_digest(data)
         path = self.root / name
         if not path.exists():
-            write_synced(path, data)
+            _replace(path, data, sync=True)
         return name
 
     def get(self, name: str) -> bytes:
-        """Return the content of that name.
-
-        Raises:
-            BlobMissingError: it is missing, or its bytes no longer match its name.
-        """
+        """Return the content of that name. `BlobMissingError` if it is missing, or its bytes do not match its name."""
         data = read_if_exists(self.root / name)
         if data is None or content_digest(data) != name:
             raise BlobMissingError(self.root / name)

@@ -54,31 +54,20 @@ _NOTICE_FILES = (NOTICES, QUESTIONS, UNDO_SEQS, RESTORED_FINDINGS)
 
 
 class KnownState(NamedTuple):
-    """A content that the memory file really had.
-
-    Attributes:
-        digest: its digest.
-        since: when it became visible (Unix seconds, never going back).
-        head: git HEAD at that time; None if no repository tracks the file.
-    """
+    """A content that the memory file really had."""
 
     digest: str
-    since: float
-    head: str | None
+    since: float  # when it became visible (Unix seconds, never going back)
+    head: str | None  # git HEAD at that time; None if no repository tracks the file
 
 
 @dataclass
 class RoleJournal:
-    """The journal of one role.
-
-    Attributes:
-        root: its directory.
-        staged_files_swept: whether this process has looked for staged files left by a killed one.
-        quiescent_commits: open commits (number and time) whose files no process can write any more.
-    """
+    """The journal of one role."""
 
     root: Path
-    staged_files_swept: bool = False
+    staged_files_swept: bool = False  # whether this process has looked for staged files left by a killed one
+    # open commits (number and time) whose files no process can write any more
     quiescent_commits: set[tuple[int, float]] = field(default_factory=set)
     _cached_states: tuple[FileVersion, tuple[KnownState, ...]] | None = field(init=False, default=None)
 
@@ -96,7 +85,8 @@ class RoleJournal:
         return UndoIndex(self.root, self._open_directory, self._closed_directory)
 
     @cached_property
-    def _ledger(self) -> Ledger:
+    def ledger(self) -> Ledger:
+        """The consumed findings of the role's closed commits."""
         return Ledger(self.root / "ledger")
 
     @property
@@ -156,7 +146,8 @@ class RoleJournal:
 
     def newest_state(self) -> KnownState | None:
         """Return the last of `states` without reading all of them, or None if there is no known state."""
-        recorded = _latest(self._recorded_states())
+        # Reversed, because of equal times the last one counts.
+        recorded = max(reversed(self._recorded_states()), key=lambda state: state.since, default=None)
         for record in reversed(self.open_records()):
             if states := _memory_states(record):
                 return states[-1] if recorded is None or states[-1].since >= recorded.since else recorded
@@ -164,11 +155,8 @@ class RoleJournal:
 
     def states(self) -> tuple[KnownState, ...]:
         """Return the known contents of the memory file, oldest first, without equal neighbours."""
-        states = [
-            *self._recorded_states(),
-            *(state for record in self.open_records() for state in _memory_states(record)),
-        ]
-        states.sort(key=lambda state: state.since)
+        applied = [state for record in self.open_records() for state in _memory_states(record)]
+        states = sorted((*self._recorded_states(), *applied), key=lambda state: state.since)
         merged: list[KnownState] = []
         for state in states:
             if merged and merged[-1].digest == state.digest:
@@ -187,7 +175,7 @@ class RoleJournal:
 
     def consumed_keys(self) -> AbstractSet[str]:
         """Return the ledger as of now: the keys of consumed findings without restored ones, with open commits."""
-        return self._ledger.keys(self.open_records())
+        return self.ledger.keys(self.open_records())
 
     def notice_files(self) -> frozenset[str]:
         """Return the names of the files that may contain items for the user. Opening each in vain would cost more."""
@@ -202,14 +190,6 @@ class RoleJournal:
     def partially_consumed(self) -> frozenset[str]:
         """Return the digests of partially consumed findings files. These files may no longer exist."""
         return frozenset(part.digest for record in self.open_records() for part in record.partial_consumes)
-
-    def add_to_ledger(self, record: CommitRecord) -> None:
-        """Add a record's keys to the ledger, durably, before it is closed. Adding them twice changes nothing."""
-        self._ledger.add(record)
-
-    def trim_ledger(self, max_keys: int) -> None:
-        """Limit the ledger to the last change of each of the `max_keys` newest findings."""
-        self._ledger.trim(max_keys)
 
     def own_mtimes(self) -> Mapping[str, int]:
         """Return files (relative to the store) with their modification time in nanoseconds as echod last left them."""
@@ -322,21 +302,8 @@ def _memory_states(record: CommitRecord) -> list[KnownState]:
     if record.state is not RecordState.APPLIED:
         return []
     writes = [write for write in record.writes if write.path.rpartition("/")[2] == MEMORY]
-    return [
-        KnownState(digest, record.at, record.head)
-        for write in writes
-        for digest in (write.before_digest, write.after_digest)
-        if digest
-    ]
-
-
-def _latest(states: Iterable[KnownState]) -> KnownState | None:
-    """Return the state that became visible last; of equal ones the last."""
-    latest: KnownState | None = None
-    for state in states:
-        if latest is None or state.since >= latest.since:
-            latest = state
-    return latest
+    digests = [digest for write in writes for digest in (write.before_digest, write.after_digest)]
+    return [KnownState(digest, record.at, record.head) for digest in digests if digest]
 
 
 def _state_line(state: KnownState) -> str:

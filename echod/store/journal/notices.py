@@ -25,58 +25,34 @@ CLAIM, SUPERSEDES = "claim", "supersedes"
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """One notice.
+    """One notice."""
 
-    Attributes:
-        at: Unix seconds.
-        kind: `reverted`, `doubtful`, `emptied`, `restored-too-often`, `git`, `unmergeable` or `forgotten`.
-        role: the role's name.
-        text: a sentence: what happened, what echod did, where the text is.
-        titles: headings of the affected blocks.
-    """
-
-    at: float
-    kind: str
+    at: float  # Unix seconds
+    kind: str  # `reverted`, `doubtful`, `emptied`, `restored-too-often`, `git`, `unmergeable` or `forgotten`
     role: str
-    text: str
-    titles: tuple[str, ...] = ()
+    text: str  # a sentence: what happened, what echod did, where the text is
+    titles: tuple[str, ...] = ()  # headings of the affected blocks
 
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A finding's request that only the user may fulfil.
+    """A finding's request that only the user may fulfil."""
 
-    Attributes:
-        at: Unix seconds.
-        kind: `CLAIM` or `SUPERSEDES`.
-        role: the role's name.
-        key: the finding's key in the ledger.
-        entry: the id of the entry with the finding's text.
-        target: the layer, or the normalized title of the superseded entry.
-        problem: why no entry was superseded; empty for a claim.
-    """
-
-    at: float
-    kind: str
+    at: float  # Unix seconds
+    kind: str  # `CLAIM` or `SUPERSEDES`
     role: str
-    key: str
-    entry: str
-    target: str
-    problem: str
+    key: str  # the finding's key in the ledger
+    entry: str  # the id of the entry with the finding's text
+    target: str  # the layer, or the normalized title of the superseded entry
+    problem: str  # why no entry was superseded; empty for a claim
 
 
 class Notices(NamedTuple):
-    """The items for the user in a store's journal.
+    """The items for the user in a store's journal."""
 
-    Attributes:
-        notices: actions of the engine, oldest first.
-        questions: requests of consolidated findings, oldest first.
-        restored_findings: by role, digests of findings files that undos restored. They are not consolidated again
-            automatically.
-    """
-
-    notices: tuple[Notice, ...]
-    questions: tuple[Question, ...]
+    notices: tuple[Notice, ...]  # actions of the engine, oldest first
+    questions: tuple[Question, ...]  # requests of consolidated findings, oldest first
+    # by role, digests of findings files that undos restored. They are not consolidated again automatically.
     restored_findings: Mapping[Role, frozenset[str]]
 
 

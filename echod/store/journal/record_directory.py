@@ -25,7 +25,10 @@ _SUFFIX = ".json"
 
 @dataclass(slots=True)
 class RecordDirectory(Generic[RecordSummary]):
-    """The records in `root`. `summarize` returns the part of a record that is cached."""
+    """The records in `root`. `summarize` returns the part of a record that is cached.
+
+    A damaged record raises `RecordUnreadableError` when it is read.
+    """
 
     root: Path
     summarize: Callable[[CommitRecord], RecordSummary]
@@ -35,20 +38,12 @@ class RecordDirectory(Generic[RecordSummary]):
     _ordered: tuple[RecordSummary, ...] | None = None
 
     def records(self) -> tuple[CommitRecord, ...]:
-        """Read every record in full, in order of their numbers, without the cache.
-
-        Raises:
-            RecordUnreadableError: one is damaged.
-        """
+        """Read every record in full, in order of their numbers, without the cache."""
         records = (self._read(name) for name in sorted(self._file_names()))
         return tuple(record for record in records if record is not None)
 
     def summaries(self) -> tuple[RecordSummary, ...]:
-        """Return the summary of each record, in order of their numbers.
-
-        Raises:
-            RecordUnreadableError: one is damaged.
-        """
+        """Return the summary of each record, in order of their numbers."""
         if self._exclusive_thread != threading.get_ident():
             return tuple(self._scan().values())
         if self._exclusive_summaries is None:
@@ -58,11 +53,7 @@ class RecordDirectory(Generic[RecordSummary]):
         return self._ordered
 
     def summary_of(self, seq: int) -> RecordSummary | None:
-        """Return the summary of the record with a number, or None if there is no such record.
-
-        Raises:
-            RecordUnreadableError: it is damaged.
-        """
+        """Return the summary of the record with a number, or None if there is no such record."""
         if self._exclusive_summaries is not None and self._exclusive_thread == threading.get_ident():
             return self._exclusive_summaries.get(seq)
         name = f"{seq:08d}{_SUFFIX}"

@@ -35,25 +35,15 @@ class RecordState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WriteRecord:
-    """One file that is replaced or created.
+    """One file that is replaced or created."""
 
-    Attributes:
-        path: relative to the store.
-        before_digest: the content it was planned from; None if there was no file.
-        after_digest: the content it becomes.
-        staged_name: name beside the target; after the exchange it names the displaced file.
-        inode: the stage's inode, which alone decides whether the exchange happened.
-        merged_digest: the content of the displaced file that is known to be merged (empty if there was no file).
-        mtime_ns: the target's modification time after the write; 0 before that.
-    """
-
-    path: str
-    before_digest: str | None
-    after_digest: str
-    staged_name: str
-    inode: int
-    merged_digest: str
-    mtime_ns: int = 0
+    path: str  # relative to the store
+    before_digest: str | None  # the content it was planned from; None if there was no file
+    after_digest: str  # the content it becomes
+    staged_name: str  # name beside the target; after the exchange it names the displaced file
+    inode: int  # the stage's inode, which alone decides whether the exchange happened
+    merged_digest: str  # the content of the displaced file that is known to be merged (empty if there was no file)
+    mtime_ns: int = 0  # the target's modification time after the write; 0 before that
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,62 +57,42 @@ class AppendRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeRecord:
-    """A findings file that is claimed by a rename to `claimed_name` beside it.
-
-    Attributes:
-        before_digest: its content as planned.
-        archived_digest: its content as archived (redacted).
-        archive: its archive path, relative to the store.
-        merged_digest: the content of the claimed file that is known to be merged or restored.
-        keys: the findings in it, for the ledger.
-    """
+    """A findings file that is claimed by a rename to `claimed_name` beside it."""
 
     path: str
-    before_digest: str
-    archived_digest: str
-    archive: str
+    before_digest: str  # its content as planned
+    archived_digest: str  # its content as archived (redacted)
+    archive: str  # its archive path, relative to the store
     claimed_name: str
-    merged_digest: str
-    keys: tuple[str, ...]
+    merged_digest: str  # the content of the claimed file that is known to be merged or restored
+    keys: tuple[str, ...]  # the findings in it, for the ledger
 
 
 @dataclass(frozen=True, slots=True)
 class CommitRecord:
-    """One commit.
+    """One commit."""
 
-    Attributes:
-        seq: increases with each commit of a role.
-        job: the job it was made for; None for healing and late writes.
-        at: Unix seconds; never goes back within a role, even if the clock does.
-        head: git HEAD of a repository that tracks the memory file; None if there is none.
-        partial_consumes: findings that were consumed from files that are kept, because they contain more.
-        withdrawn_consumes: partial consumes that an undo reversed; the content that the files had then is not
-            consolidated again automatically.
-        restored_blocks: blocks that this commit restored after a stale overwrite.
-        unconsumed_keys: ledger keys that count as never consumed any more (undo).
-        undoes: seq of the record that this one undoes.
-        redacted: whether it removed secrets, so that its exact blobs are kept for a shorter time.
-        blobs_redacted: whether that time is over, so that an undo restores the content without these secrets.
-    """
-
-    seq: int
-    job: int | None
+    seq: int  # increases with each commit of a role
+    job: int | None  # the job it was made for; None for healing and late writes
     kind: str
     role: str
     summary: str
-    at: float
+    at: float  # Unix seconds; never goes back within a role, even if the clock does
     state: RecordState = RecordState.INTENT
-    head: str | None = None
+    head: str | None = None  # git HEAD of a repository that tracks the memory file; None if there is none
     writes: tuple[WriteRecord, ...] = ()
     appends: tuple[AppendRecord, ...] = ()
     consumes: tuple[ConsumeRecord, ...] = ()
     late_merges: tuple[LateMerge, ...] = ()
-    restored_blocks: tuple[str, ...] = ()
-    unconsumed_keys: tuple[str, ...] = ()
-    undoes: tuple[int, ...] = ()
-    redacted: bool = False
+    restored_blocks: tuple[str, ...] = ()  # blocks that this commit restored after a stale overwrite
+    unconsumed_keys: tuple[str, ...] = ()  # ledger keys that count as never consumed any more (undo)
+    undoes: tuple[int, ...] = ()  # seq of the record that this one undoes
+    redacted: bool = False  # whether it removed secrets, so that its exact blobs are kept for a shorter time
+    # whether that time is over, so that an undo restores the content without these secrets
     blobs_redacted: bool = False
+    # findings that were consumed from files that are kept, because they contain more
     partial_consumes: tuple[PartialConsume, ...] = ()
+    # partial consumes that an undo reversed; that content of the files is not consolidated again automatically
     withdrawn_consumes: tuple[PartialConsume, ...] = ()
     version: int = field(default=RECORD_VERSION)
 
@@ -140,9 +110,8 @@ class CommitRecord:
 
     def with_consume(self, changed: ConsumeRecord) -> CommitRecord:
         """Return this record with one consume (found by its claim) replaced."""
-        return replace(
-            self, consumes=tuple(changed if c.claimed_name == changed.claimed_name else c for c in self.consumes)
-        )
+        name = changed.claimed_name
+        return replace(self, consumes=tuple(changed if c.claimed_name == name else c for c in self.consumes))
 
     def encode(self) -> bytes:
         """Return the record as one line of JSON."""
@@ -150,11 +119,7 @@ class CommitRecord:
 
 
 def decode_record(data: bytes) -> CommitRecord:
-    """Return the record that `encode` wrote.
-
-    Raises:
-        RecordUnreadableError: it is damaged or of a newer version.
-    """
+    """Return the record that `encode` wrote. `RecordUnreadableError` if it is damaged or of a newer version."""
     try:
         raw: dict[str, Any] = json.loads(data)
         if raw["version"] != RECORD_VERSION:
@@ -184,11 +149,8 @@ def _decode_consume(
     *, before_digest: str, archived_digest: str, merged_digest: str, keys: list[str], **names: str
 ) -> ConsumeRecord:
     # Usually all three contents are equal. Sharing the string saves memory when very many records are loaded.
-    same = {before_digest: before_digest}
-    archived_digest, merged_digest = (
-        same.setdefault(archived_digest, archived_digest),
-        same.setdefault(merged_digest, merged_digest),
-    )
+    archived_digest = before_digest if archived_digest == before_digest else archived_digest
+    merged_digest = before_digest if merged_digest == before_digest else merged_digest
     return ConsumeRecord(
         before_digest=before_digest,
         archived_digest=archived_digest,

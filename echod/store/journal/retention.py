@@ -31,7 +31,7 @@ def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[
             journal.delete_closed(record)
     for record in _redacted_records(journal, now - limits.redacted_seconds):
         journal.rewrite_closed(record)
-    journal.trim_ledger(limits.max_ledger_keys)
+    journal.ledger.trim(limits.max_ledger_keys)
     states = _states_to_keep(journal, limits, now)
     if len(states) < len(journal.states()):
         journal.replace_states(states)
@@ -121,9 +121,6 @@ def delete_journal(journal: Path, store: Store) -> None:
     """Delete a store's journal, after which nothing there can be listed or undone.
 
     The caller holds the worker lock and has closed all open commits (`Engine.merge_late_writes`).
-
-    Raises:
-        StoreError: it cannot be removed.
     """
     directory = Journal(journal).store_directory(store)
     with as_store_error("clean up the journal in", journal):
