@@ -5,8 +5,7 @@ finding that was consumed before is skipped. A finding that names the title it r
 is no doubt which one. A findings file that cannot be read is quarantined with the reason. An unreadable memory file
 stops everything.
 
-Read in this order: `similarity` (equal learnings), `deduplicate` (new or duplicate), `supersede` (replaced entries),
-this module.
+Read in this order: `similarity` (equal learnings), `deduplicate` (new, duplicate or replaced), this module.
 """
 
 from __future__ import annotations
