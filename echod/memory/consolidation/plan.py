@@ -76,7 +76,7 @@ class ConsumedFile(NamedTuple):
 
 
 class PartlyConsumedFile(NamedTuple):
-    """A findings file of which only a part is consumed for now: its name, the keys of the part."""
+    """A findings file that is consumed only in part for now: its name, the keys of the part."""
 
     name: str
     keys: tuple[str, ...]
@@ -147,7 +147,7 @@ def plan_consolidation(
 
     Args:
         role: part of the entries' ids.
-        memory: the memory file's bytes; None if there is none.
+        memory: the memory file's bytes; None if it does not exist.
         files: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.
