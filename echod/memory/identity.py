@@ -6,9 +6,8 @@ distinguished by their bodies, and equal bodies by their order. Then a change to
 another. `entry_matching` recognises them, so that references and pins follow.
 
 Blocks of two versions are paired by their text, then by their key (title, date, source), then by their heading line,
-and
-last where one is a truncated version of the other in the same gap, because a torn write has no complete metadata. A new
-title makes a new block, because pairing it with an old entry would mix the words of two writers.
+and last where one is a truncated version of the other in the same gap, because a torn write has no complete metadata. A
+new title makes a new block, because pairing it with an old entry would mix the words of two writers.
 """
 
 from __future__ import annotations

@@ -4,9 +4,8 @@ A duplicate refreshes its entry (verified: the later day, confidence: the higher
 entry (etched, a note, or of an unknown layer) is not even refreshed, because only the user changes those.
 
 A finding with `supersedes: title` archives the one entry of that title, if it is older and may be removed. In every
-other
-case the user decides, because a title that matches nothing, or several entries, or a newer one is more likely a mistake
-than an order.
+other case the user decides, because a title that matches nothing, or several entries, or a newer one is more likely a
+mistake than an order.
 """
 
 from __future__ import annotations

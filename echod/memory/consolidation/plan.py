@@ -5,8 +5,7 @@ finding that was consumed before is skipped. A finding that names the title it r
 is no doubt which one. A findings file that cannot be read is quarantined with the reason. An unreadable memory file
 stops everything.
 
-Read in this order: `similarity` (equal learnings), `deduplicate` (new or duplicate), `supersede` (replaced entries),
-this module.
+Read in this order: `similarity` (equal learnings), `deduplicate` (new, duplicate or replaced), this module.
 """
 
 from __future__ import annotations
@@ -148,7 +147,7 @@ def plan_consolidation(
 
     Args:
         role: part of the entries' ids.
-        memory: the memory file's bytes; None if there is none.
+        memory: the memory file's bytes; None if it does not exist.
         files: the findings files that are ready.
         today: the local day; nothing counts as verified later than it.
         known_keys: the ledger: findings consumed before, which a stale copy of their file must not add again.

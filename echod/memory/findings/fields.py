@@ -147,8 +147,9 @@ def _joined(value: str, line: str) -> str:
 def learning_text(lines: Sequence[ClassifiedLine], *, strip_leading: bool) -> str:
     """Return the learning in the lines of `extract_fields`, without boilerplate or separators at its ends.
 
-    A bullet that holds the whole learning is removed. Boilerplate before the learning counts only if `strip_leading`.
-    Below the heading of a learning there is none.
+    A bullet that holds the whole learning is removed. Boilerplate before the learning is removed only if
+    `strip_leading`.
+    Text right below the heading of a learning always counts as content.
     """
     body = _trimmed([line for line in lines if not _is_metadata_comment(line)])
     while strip_leading:

@@ -64,7 +64,7 @@ MIN_TOPIC_SIMILARITY = 0.5
 _MAX_REFERENCE_CHARACTERS = 1500
 _MAX_OPEN_GROUPS = 16  # open groups per feature, so that thousands of equal titles take linear time
 _MIN_COMMON_COUNT = 24  # entries with the same file or word, from which on it does not distinguish topics
-_POINT_LINES = 3  # lines for the points of a block. Heading and references take the other two of five.
+_POINT_LINES = 3  # lines for the points; heading and references take the other two of five
 _MARKUP = re.compile(r"[`~<>#|\[\]]")
 
 
@@ -97,8 +97,7 @@ def new_knowledge_file(role: str) -> bytes:
 def with_blocks(role: str, knowledge: bytes | None, blocks: Sequence[str]) -> bytes | Unreadable:
     """Return the knowledge file with these `knowledge_blocks` at its end, each once. Every earlier byte stays.
 
-    The file may be None, for a new one. `ComposeError` is raised where its open code block or comment would swallow
-    them.
+    None is a file that does not exist. Where an unclosed code block or comment would swallow them: `ComposeError`.
     """
     document = parse(new_knowledge_file(role) if knowledge is None else knowledge)
     if isinstance(document, Unreadable):

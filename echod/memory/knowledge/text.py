@@ -15,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import zip_longest
 
 from echod.memory.model import Entry
 
@@ -75,7 +76,7 @@ def _extract_learnings(body: str, depth: int) -> tuple[str, ...]:
         # The whole learning is one bullet, as in the bullet form. The nested items are its learnings.
         return (parts[0].text, *_extract_learnings(_dedent(parts[0].nested), depth - 1))
     selected = [part for part in parts if not part.is_statistics] or parts
-    pairs = zip(selected, [*selected[1:], None], strict=True)
+    pairs = zip_longest(selected, selected[1:])
     return tuple(part.text for part, after in pairs if part.text and not _introduces_list(part, after))
 
 

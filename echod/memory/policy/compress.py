@@ -30,7 +30,7 @@ class CompressPlan(NamedTuple):
     lines_after: int  # lines of the new file
     tokens_before: int  # the approximate number of tokens that an agent reads now
     tokens_after: int  # the approximate number of tokens in the new file
-    limit: int  # the line limit. A file that is still over it contains protected text and waits for the user
+    limit: int  # lines; a file that is still over it contains protected text and waits for the user
 
     @property
     def summary(self) -> str:

@@ -1,8 +1,8 @@
 """Find secrets that a name beside them gives away (`password: ...`, `API_KEY=...`).
 
 Also in prose: "the access token is ...". The search first finds the places of such a word, then the whole name, then
-what joins it to a value, then the value. `names` rates the name and `plausibility` the value. All of that is within one
-line, and every step reads a bounded number of characters.
+what joins it to a value, then the value. `plausibility` rates name and value. All of that is within one line, and every
+step reads a bounded number of characters.
 """
 
 from __future__ import annotations
