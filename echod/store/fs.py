@@ -222,7 +222,7 @@ def read_lease(fd: int) -> Iterator[OpenWriters]:
         yield writers
     finally:
         if writers is OpenWriters.NONE:
-            # The kernel revokes a lease after lease-break-time (this process was suspended). Then there is none.
+            # The kernel revokes a lease after lease-break-time (this process was suspended). Then it is gone.
             with suppress(OSError):
                 fcntl.fcntl(fd, fcntl.F_SETLEASE, fcntl.F_UNLCK)
 

@@ -51,7 +51,7 @@ class RoleView:
     """The content of a role, every file as of one moment."""
 
     role: Role
-    memory: Snapshot  # the memory file (`data` is None if there is none yet)
+    memory: Snapshot  # `data` is None if there is no memory file yet
     # the knowledge file; None if it cannot be read now, with the reason in `knowledge_problem`
     knowledge: Snapshot | None
     knowledge_problem: UnavailableFile | None

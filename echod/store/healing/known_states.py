@@ -46,7 +46,7 @@ def load_state(context: CommitContext, state: KnownState) -> KnownDocument | Non
 
 
 def load_newest_state(context: CommitContext) -> KnownDocument | None:
-    """Return the newest known state with its document, or None if there is none or its content was lost."""
+    """Return the newest known state with its document, or None if it does not exist or its content was lost."""
     state = context.journal.newest_state()
     return load_state(context, state) if state else None
 

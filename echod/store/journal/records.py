@@ -79,7 +79,7 @@ class CommitRecord:
     summary: str
     at: float  # Unix seconds; never goes back within a role, even if the clock does
     state: RecordState = RecordState.INTENT
-    head: str | None = None  # git HEAD of a repository that tracks the memory file; None if there is none
+    head: str | None = None  # git HEAD of a repository that tracks the memory file; None without one
     writes: tuple[WriteRecord, ...] = ()
     appends: tuple[AppendRecord, ...] = ()
     consumes: tuple[ConsumeRecord, ...] = ()

@@ -111,7 +111,7 @@ def _redact_blob(journal: RoleJournal, digest: str, secrets: RemovedSecrets) -> 
 
 
 def journal_bytes(journal: Path, store: Store) -> int:
-    """Return the size of a store's journal in bytes; 0 if there is none."""
+    """Return the size of a store's journal in bytes; 0 without one."""
     with as_store_error("read the journal in", journal):
         walk = os.walk(Journal(journal).store_directory(store))
         return sum((Path(directory) / name).lstat().st_size for directory, _, names in walk for name in names)
