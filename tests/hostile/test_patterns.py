@@ -22,7 +22,7 @@ BOUNDED = {
     "echod.memory.similarity.compare._LINE_NUMBERS": "paths of at most 400 characters",
     "echod.memory.compose._LEADING_MARKS": "looked for once, at the start",
     "echod.memory.markdown._SETEXT_UNDERLINE": "looked for once a line, at its start",
-    "echod.memory.markdown._THEMATIC_BREAK": "looked for once a line, at its start",
+    "echod.memory.markdown.THEMATIC_BREAK": "looked for once a line, at its start",
     "echod.workflows.markers.edits._EMACS_TARGET": "the target of a link, which the kernel bounds",
 }
 """Expressions that get no long text, and why. Each limit has its own test below or in its package."""

@@ -1,8 +1,7 @@
 """Run all rules over a text, the most certain first, and replace the secrets they find.
 
 The finds of one rule are masked for the next. The rules run until none finds anything more. To the rules a redacted
-text
-looks like the last pass over the original, because redaction markers are masked too. Redacting it again therefore
+text looks like the last pass over the original, because redaction markers are masked too. Redacting it again therefore
 changes nothing.
 
 The text of a single entry also loses the e-mail addresses in its evidence, which name people and teach nothing. Where
