@@ -60,11 +60,7 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
@@ -99,11 +95,7 @@ def _build_processors(
         return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain_traceback)]
     tracebacks = ExceptionDictTransformer(show_locals=False, max_frames=20)
     json = structlog.processors.JSONRenderer(ensure_ascii=False)
-    return [
-        strip,
-        structlog.processors.ExceptionRenderer(tracebacks),
-        _with_syslog_priority(json) if journal else json,
-    ]
+    return [strip, structlog.processors.ExceptionRenderer(tracebacks), _with_syslog_priority(json) if journal else json]
 
 
 def _with_syslog_priority(

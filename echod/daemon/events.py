@@ -122,13 +122,7 @@ class OverflowLogHandler(logging.Handler):
 
 
 if sys.platform == "linux":
-    from watchdog.events import (
-        DirCreatedEvent,
-        DirDeletedEvent,
-        FileCreatedEvent,
-        FileDeletedEvent,
-        FileSystemEvent,
-    )
+    from watchdog.events import DirCreatedEvent, DirDeletedEvent, FileCreatedEvent, FileDeletedEvent, FileSystemEvent
     from watchdog.observers.api import EventQueue, ObservedWatch
     from watchdog.observers.inotify import InotifyEmitter, InotifyObserver, InotifyWatchGroup
     from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, WatchDescriptor

@@ -352,11 +352,7 @@ class DaemonLoop:
     def _daemon_warnings(self, now: float, monotonic: float) -> tuple[StatusWarning, ...]:
         unwatched = tuple(
             StatusWarning(
-                "not-watched",
-                Severity.WARNING,
-                now,
-                f"{path} is not watched, only checked now and then: {reason}.",
-                "",
+                "not-watched", Severity.WARNING, now, f"{path} is not watched, only checked now and then: {reason}.", ""
             )
             for path, reason in self._event_source.unwatched()
         )

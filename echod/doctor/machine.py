@@ -14,14 +14,7 @@ from pathlib import Path
 from echod.contract.commands import Check
 from echod.doctor.context import DoctorContext, command_line, note, passed, problem
 from echod.errors import ConfigurationError, StateError, os_reason
-from echod.runtime import (
-    MIN_FREE_BYTES,
-    DaemonState,
-    filesystem_type,
-    free_bytes,
-    is_remote_filesystem,
-    read_liveness,
-)
+from echod.runtime import MIN_FREE_BYTES, DaemonState, filesystem_type, free_bytes, is_remote_filesystem, read_liveness
 from echod.service.base import ServiceError, build_service_config
 from echod.service.factory import create_service
 from echod.service.paths import recovery_hint, restart_hint

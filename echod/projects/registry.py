@@ -18,13 +18,7 @@ from typing import Final, NamedTuple
 from echod.errors import ConfigurationError, StateError, UsageError, os_reason
 from echod.files import write_private_durable
 from echod.log import get_logger
-from echod.paths import (
-    PRIVATE_DIR_MODE,
-    PRIVATE_FILE_MODE,
-    is_utf8,
-    not_absolute_reason,
-    not_utf8_message,
-)
+from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, is_utf8, not_absolute_reason, not_utf8_message
 from echod.store.layout import STORE_DIRS
 
 LOCK_SECONDS: Final = 10.0

@@ -156,10 +156,7 @@ def _derive_model() -> type[_Root]:
         }
         validators: dict[str, Any] = {"consistent": model_validator(mode="after")(_check_policy)}
         model = create_model(
-            f"{table.title()}Table",
-            __base__=_Table,
-            __validators__=validators if table == "policy" else None,
-            **inner,
+            f"{table.title()}Table", __base__=_Table, __validators__=validators if table == "policy" else None, **inner
         )
         fields[table] = (model, Field(default_factory=model))
     return create_model("SettingsModel", __base__=_Root, **fields)
