@@ -31,12 +31,7 @@ Value = TypeVar("Value")
 
 
 def open_regular(path: Path, *, follow_symlinks: bool = True, dir_fd: int | None = None) -> BinaryIO:
-    """Open a regular file for reading.
-
-    Args:
-        path: the file.
-        follow_symlinks: whether `path` itself may be a symbolic link; with False a link is an error (ELOOP).
-        dir_fd: an open directory that a relative `path` starts from.
+    """Open a regular file for reading. Without `follow_symlinks`, a `path` that is itself a link is an error (ELOOP).
 
     Raises:
         OSError: it is missing, may not be read, or is not a regular file (EINVAL).
@@ -96,11 +91,7 @@ def write_private_durable(path: Path, data: bytes) -> None:
 
 
 def write_runtime_file(path: Path, text: str) -> None:
-    """Replace a small text file in the runtime directory.
-
-    Raises:
-        OSError: as `write_private`.
-    """
+    """Replace a small text file in the runtime directory; see `write_private`."""
     write_private(path, text.encode())
 
 
@@ -165,11 +156,7 @@ def file_version(status: os.stat_result) -> FileVersion:
 
 
 def regular_file_version(file: Path, limit: int) -> FileVersion | None:
-    """Return the version of a regular file of at most `limit` bytes; None for everything else, a missing file too.
-
-    Raises:
-        OSError: its status cannot be read.
-    """
+    """Return the version of a regular file of at most `limit` bytes; None for everything else, a missing file too."""
     try:
         status = file.lstat()
     except FileNotFoundError:
@@ -178,10 +165,7 @@ def regular_file_version(file: Path, limit: int) -> FileVersion | None:
 
 
 class VersionedCache(Generic[Value]):
-    """Values computed from versioned things, each kept while its thing is unchanged and still in use.
-
-    Several threads may compute; one of them evicts.
-    """
+    """Values computed from versioned things, kept while unchanged and in use. Many threads may compute, one evicts."""
 
     def __init__(self) -> None:
         self._cache: dict[Hashable, tuple[Hashable, Value]] = {}
@@ -190,8 +174,7 @@ class VersionedCache(Generic[Value]):
     def get_or_compute(self, key: Hashable, version: Hashable, compute: Callable[[], Value]) -> Value:
         """Return the value of the thing `key`, computed only if the thing has another version than before.
 
-        Raises:
-            Exception: whatever `compute` raises; nothing is kept then.
+        If `compute` raises, nothing is kept.
         """
         self._used.add(key)
         cached = self._cache.get(key)

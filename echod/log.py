@@ -42,33 +42,16 @@ class Logger:
 
     @cached_property
     def _bound(self) -> BoundLogger:
-        _LAZY_SETUP.run_pending()
+        while _pending:
+            _pending.pop()()
         import structlog  # noqa: PLC0415  slow to load
 
         bound_logger: BoundLogger = structlog.get_logger(self._name)
         return bound_logger
 
 
-class _LazySetup:
-    """The configuration to run before the first line; one for the process, as the standard library's log is."""
-
-    def __init__(self) -> None:
-        self._pending: Callable[[], None] | None = None
-
-    def defer(self, configure: Callable[[], None]) -> None:
-        self._pending = configure
-
-    def run_pending(self) -> None:
-        pending = self._pending
-        self.cancel()
-        if pending is not None:
-            pending()
-
-    def cancel(self) -> None:
-        self._pending = None
-
-
-_LAZY_SETUP = _LazySetup()
+_pending: list[Callable[[], None]] = []
+"""The configuration to run before the first line; at most one in the process, as the standard library's log is."""
 
 
 def get_logger(name: str) -> Logger:
@@ -78,9 +61,9 @@ def get_logger(name: str) -> Logger:
 
 def configure_lazily(configure: Callable[[], None]) -> None:
     """Call `configure` when the first line is written, and never if none is. A later call replaces an earlier one."""
-    _LAZY_SETUP.defer(configure)
+    _pending[:] = [configure]
 
 
 def mark_configured() -> None:
     """Cancel the lazy configuration, because the log is configured."""
-    _LAZY_SETUP.cancel()
+    _pending.clear()

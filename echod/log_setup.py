@@ -27,13 +27,10 @@ _SYSLOG_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical
 
 
 def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: Path | None = None) -> None:
-    """Send every log line of the process to `stream`, or to a rotating `file` (5 x 1 MB) instead.
+    """Send every log line of the process from `level` on to `stream`, or to a rotating `file` (5 x 1 MB) instead.
 
-    Args:
-        level: the lowest level that is written: debug, info, warning or error.
-        stream: usually standard error. A terminal gets colours, anything else JSON.
-        environ: the environment, for `JOURNAL_STREAM` (systemd's journal reads the stream) and `NO_COLOR`.
-        file: the file to write instead, for launchd does not rotate the output that it collects.
+    A stream that is a terminal gets colours (unless `NO_COLOR` is set), anything else JSON. `JOURNAL_STREAM` shows that
+    systemd's journal reads it. The file is for launchd, which does not rotate the output that it collects.
     """
     mark_configured()
     shared: list[structlog.types.Processor] = [
@@ -42,15 +39,9 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
         structlog.processors.TimeStamper(fmt="iso", utc=True),
     ]
     handler: logging.Handler = logging.StreamHandler(stream) if file is None else _LazyLogFileHandler(file)
-    for_terminal = file is None and stream.isatty()
-    handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(
-            foreign_pre_chain=[*shared, structlog.stdlib.ExtraAdder()],
-            processors=_build_processors(
-                for_terminal=for_terminal, journal=_is_journal(stream, environ), environ=environ
-            ),
-        )
-    )
+    processors = _build_processors(stream, environ, for_terminal=file is None and stream.isatty())
+    pre_chain: list[structlog.types.Processor] = [*shared, structlog.stdlib.ExtraAdder()]
+    handler.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=pre_chain, processors=processors))
     root = logging.getLogger()
     for old_handler in list(root.handlers):
         root.removeHandler(old_handler)
@@ -60,11 +51,7 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
-        processors=[
-            structlog.stdlib.filter_by_level,
-            *shared,
-            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
-        ],
+        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
@@ -90,20 +77,16 @@ class _LazyLogFileHandler(logging.handlers.RotatingFileHandler):
 
 
 def _build_processors(
-    *, for_terminal: bool, journal: bool, environ: Mapping[str, str]
+    stream: TextIO, environ: Mapping[str, str], *, for_terminal: bool
 ) -> list[structlog.types.Processor]:
     strip = structlog.stdlib.ProcessorFormatter.remove_processors_meta
     if for_terminal:
         colors = not environ.get("NO_COLOR")
         plain_traceback = structlog.dev.plain_traceback
         return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain_traceback)]
-    tracebacks = ExceptionDictTransformer(show_locals=False, max_frames=20)
+    tracebacks = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False, max_frames=20))
     json = structlog.processors.JSONRenderer(ensure_ascii=False)
-    return [
-        strip,
-        structlog.processors.ExceptionRenderer(tracebacks),
-        _with_syslog_priority(json) if journal else json,
-    ]
+    return [strip, tracebacks, _with_syslog_priority(json) if _is_journal(stream, environ) else json]
 
 
 def _with_syslog_priority(

@@ -77,10 +77,9 @@ class Paths:
 
     @property
     def wake_file(self) -> Path:
-        """The file that commands write after they queued work.
+        """The file that commands write after they queued work, in the only directory there that the daemon watches.
 
-        It is in the only directory there that the daemon watches. The heartbeat beside it would wake the daemon by
-        the daemon's own writing.
+        The heartbeat beside it would wake the daemon by the daemon's own writing.
         """
         return self.canary / "wake"
 

@@ -1,8 +1,8 @@
 """The shapes of everything that `--json` prints: the contract for scripts (docs/json.md).
 
 Values only: named tuples, and dataclasses where a field is replaced or has a default that may change. They are not
-pydantic models, since commands must answer in less time than loading pydantic takes. `encoding` converts them to JSON
-and back, `status` has the values of `echod status`, and `commands` those of all other commands. Nothing is exported
+pydantic models, since commands must answer in less time than loading pydantic takes. `status` has the values of `echod
+status` and converts all to JSON and back, and `commands` has the values of all other commands. Nothing is exported
 here, so that `echod status` loads only its own.
 
 `schema` grows when a field changes its meaning or is removed. New fields may be added at any time.

@@ -1,8 +1,7 @@
 """The values of `echod status --json`, and the only encoder of everything that `--json` prints.
 
 The daemon keeps a status ready in a file, which is decoded here. Apart from `commands`, because `echod status` must
-answer
-before the values of all other commands are imported.
+answer before the values of all other commands are imported.
 """
 
 from __future__ import annotations
@@ -80,26 +79,6 @@ def _field_types(kind: type) -> dict[str, Any]:
     """Return the types of the fields, evaluated once, since a status has a thousand values."""
     return typing.get_type_hints(kind)
 
-
-__all__ = [
-    "MAX_COUNTED_FINDINGS",
-    "DaemonInfo",
-    "GateReason",
-    "GateReport",
-    "Health",
-    "HookEventCount",
-    "JobKindInfo",
-    "PackInfo",
-    "QueueInfo",
-    "RoleInfo",
-    "Severity",
-    "StatusReport",
-    "StatusWarning",
-    "StoreInfo",
-    "WaitingJob",
-    "status_from_json",
-    "to_json",
-]
 
 MAX_COUNTED_FINDINGS = 10_000
 """Findings files of a role are counted up to here. A larger number helps no user, and counting takes time."""
@@ -266,9 +245,5 @@ class StatusReport:
 
 
 def status_from_json(text: str) -> StatusReport:
-    """Return the status that the daemon wrote as JSON.
-
-    Raises:
-        ValueError: it is not a status of this schema (another version wrote it, or it is damaged).
-    """
+    """Return the status that the daemon wrote as JSON; see `from_json`."""
     return from_json(StatusReport, text)

@@ -16,12 +16,8 @@ from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.runtime import EVENTS_NOT_ARRIVING
 
 CANARY_INTERVAL_SECONDS = 10.0
-"""How often a pulse is sent."""
-
 CANARY_TIMEOUT_SECONDS = 10.0
 """How long a pulse may be pending. Detection takes at most interval plus timeout. A healthy round trip takes 2 ms."""
-
-_PULSE_PREFIX = "pulse-"
 
 
 class Canary:
@@ -31,22 +27,14 @@ class Canary:
     """
 
     def __init__(self, directory: Path) -> None:
-        self._directory = directory
+        self.directory = directory
+        """The directory of the pulses, which must be watched as a hint."""
+        self.write_error = ""
+        """Why the last pulse could not be sent, or "". After such an error the state of the events is unknown."""
         self._pulse_number = 0
         self._sent_at: float | None = None
         self._pending: Path | None = None
         self._timed_out = False
-        self._write_error = ""
-
-    @property
-    def directory(self) -> Path:
-        """The directory of the pulses, which must be watched as a hint."""
-        return self._directory
-
-    @property
-    def write_error(self) -> str:
-        """Why the last pulse could not be sent, or "". After such an error the state of the events is unknown."""
-        return self._write_error
 
     def check_paths(self, paths: Collection[Path]) -> None:
         """Check whether the pulse is among the paths that the watcher reported."""
@@ -79,30 +67,29 @@ class Canary:
         try:
             self._make_directory()
         except OSError as error:
-            self._write_error = _write_error_text(error)
+            self._record(error)
 
     def _send(self, now: float) -> None:
         self._pulse_number += 1
         self._sent_at = now
-        pulse = self._directory / f"{_PULSE_PREFIX}{self._pulse_number}"
+        pulse = self.directory / f"pulse-{self._pulse_number}"
         try:
             self._make_directory()
-            for old_pulse in self._directory.glob(f"{_PULSE_PREFIX}*"):
+            for old_pulse in self.directory.glob("pulse-*"):
                 old_pulse.unlink(missing_ok=True)
             with os.fdopen(os.open(pulse, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE), "w") as file:
                 file.write(str(self._pulse_number))
         except OSError as error:
-            self._write_error = _write_error_text(error)
+            self._record(error)
         else:
-            self._write_error = ""
+            self.write_error = ""
             self._pending = pulse
 
     def _make_directory(self) -> None:
-        self._directory.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        self.directory.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
 
-
-def _write_error_text(error: OSError) -> str:
-    return f"the canary file could not be written ({error.strerror})"
+    def _record(self, error: OSError) -> None:
+        self.write_error = f"the canary file could not be written ({error.strerror})"
 
 
 class EventSource:

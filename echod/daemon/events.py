@@ -39,9 +39,7 @@ _REBUILD_LOGGER = "watchdog.observers.inotify"
 class EventBuffer:
     """Paths and reasons for a rescan, appended by any thread and drained by one.
 
-    Args:
-        wake: set whenever something was appended, so that the loop need not poll.
-        max_paths: the most paths kept until the next drain.
+    `wake` is set whenever something was appended, so that the loop need not poll.
     """
 
     def __init__(self, wake: threading.Event, max_paths: int = MAX_BUFFERED_PATHS) -> None:
@@ -122,31 +120,18 @@ class OverflowLogHandler(logging.Handler):
 
 
 if sys.platform == "linux":
-    from watchdog.events import (
-        DirCreatedEvent,
-        DirDeletedEvent,
-        FileCreatedEvent,
-        FileDeletedEvent,
-        FileSystemEvent,
-    )
+    from watchdog.events import DirCreatedEvent, DirDeletedEvent, FileCreatedEvent, FileDeletedEvent, FileSystemEvent
     from watchdog.observers.api import EventQueue, ObservedWatch
     from watchdog.observers.inotify import InotifyEmitter, InotifyObserver, InotifyWatchGroup
     from watchdog.observers.inotify_c import CallbackId, InotifyEvent, InotifyFD, WatchDescriptor
 
     class SharedInotifyEmitter(InotifyEmitter):
-        """Report changed entries of one directory, without a thread of its own.
-
-        "Alive" means that the kernel still watches the directory.
-        """
+        """Report changed entries of one directory, without a thread of its own."""
 
         _descriptor: WatchDescriptor | None = None
 
         def start(self) -> None:
-            """Start watching.
-
-            Raises:
-                OSError: the kernel's limit is reached, or the directory no longer exists.
-            """
+            """Start watching. Raises OSError if the kernel's limit is reached or the directory no longer exists."""
             # The same mask as a recursive watch: the kernel keeps one for each directory, and the last one counts.
             mask = InotifyWatchGroup.build_event_mask(self.get_event_mask_from_filter(), follow_symlink=False)
             path = os.fsencode(self.watch.path)
@@ -206,9 +191,5 @@ if sys.platform == "linux":
 
 
 def create_observer() -> BaseObserver:
-    """Create the observer for this platform. The caller starts it.
-
-    Raises:
-        OSError: the kernel provides no inotify instance.
-    """
+    """Create the observer for this platform. Raises OSError if the kernel provides no inotify instance."""
     return SharedInotifyObserver() if sys.platform == "linux" else Observer()

@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Collection, Iterable
+from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
 from queue import SimpleQueue
 
@@ -39,7 +40,7 @@ from echod.runtime import (
     is_remote_filesystem,
     read_mounts,
 )
-from echod.scheduler.needs import NeedSettings, NeedsReport
+from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
 from echod.state.errors import DatabaseUnavailableError
@@ -73,41 +74,30 @@ _SPOOL_KEY = ""
 """Represents the hooks' events among the stores in the debounce."""
 
 
+@dataclass(eq=False)
 class DaemonLoop:
     """Everything in the daemon except the worker. `run_once` is called repeatedly until the process stops."""
 
-    def __init__(
-        self,
-        services: Services,
-        *,
-        identity: LockOwner,
-        event_source: EventSource,
-        heartbeat_writer: HeartbeatWriter,
-        notifier: Notifier,
-        lock: HeldLock,
-        wake_file: WakeFile,
-        wake: threading.Event,
-        reconcile_now: threading.Event,
-        interval_scheduler: IntervalScheduler,
-        clock_jumps: ClockJumpDetector,
-        settings_warning: StatusWarning | None = None,
-    ) -> None:
-        self._services = services
-        self._identity = identity
-        self._event_source = event_source
-        self._heartbeat_writer = heartbeat_writer
-        self._notifier = notifier
-        self._lock = lock
-        self._wake_file = wake_file
-        self._wake = wake
-        self._reconcile_now = reconcile_now
-        self._interval_scheduler = interval_scheduler
-        self._clock_jumps = clock_jumps
-        self._status_collector = StatusCollector(services.read_context)
-        self._status = StatusPublisher(self._status_collector, services.paths.status_snapshot, identity)
-        self._secret_scan = SecretScanTask(services.read_context.inspections)
-        settings = services.settings
-        self._session_summaries = SessionSummaries(services.paths.state, enabled=settings.hooks.session_summary)
+    services: Services
+    _: KW_ONLY
+    identity: LockOwner
+    event_source: EventSource
+    heartbeat_writer: HeartbeatWriter
+    notifier: Notifier
+    lock: HeldLock
+    wake_file: WakeFile
+    wake: threading.Event
+    reconcile_now: threading.Event
+    interval_scheduler: IntervalScheduler
+    clock_jumps: ClockJumpDetector
+    settings_warning: StatusWarning | None = None
+
+    def __post_init__(self) -> None:
+        settings, state = self.services.settings, self.services.paths.state
+        self._status_collector = StatusCollector(self.services.read_context)
+        self._status = StatusPublisher(self._status_collector, self.services.paths.status_snapshot, self.identity)
+        self._secret_scan = SecretScanTask(self.services.read_context.inspections)
+        self._session_summaries = SessionSummaries(state, enabled=settings.hooks.session_summary)
         self._debounce: Debounce[str] = Debounce(settings.debounce_seconds, settings.debounce_max_seconds)
         self._discovered = DiscoveredStores()
         self._projects_by_marker_directory: dict[Path, Path] = {}
@@ -120,10 +110,8 @@ class DaemonLoop:
         self._packs_inspected_at: float | None = None
         self._awaiting_second_pass: set[str] = set()
         self._reconciled_at: float | None = None
-        self._startup_warnings: tuple[StatusWarning, ...] = (
-            *_rebuilt_warnings(services),
-            *(() if settings_warning is None else (settings_warning,)),
-        )
+        startup_warnings = (_rebuilt_warning(self.services), self.settings_warning)
+        self._startup_warnings = tuple(warning for warning in startup_warnings if warning is not None)
         self._database_warning: StatusWarning | None = None
         self._has_disk_space = True
 
@@ -135,7 +123,7 @@ class DaemonLoop:
     def job_finished(self, finished: FinishedJob) -> None:
         """Record that a job ended, so its store has changed. Called in the worker's thread."""
         self._finished_jobs.put(finished)
-        self._wake.set()
+        self.wake.set()
 
     def run_once(self, wall: float, monotonic: float, worker_thread: WorkerThread) -> float:
         """Do everything that is due now. Return for how many seconds nothing will be due unless the loop is woken.
@@ -143,7 +131,10 @@ class DaemonLoop:
         Raises:
             StateError: the lock or the database was lost, so the daemon must stop.
         """
-        self._check_ownership()
+        if not self.lock.is_current():
+            raise StateError("The daemon's lock file was replaced. Another daemon may be running, so this one stops.")
+        if not self.services.checked_database.database.is_current():
+            raise StateError("The state database was deleted or replaced. Start echod again.")
         try:
             self._process_changes(wall, monotonic, worker_thread)
             self._database_warning = None
@@ -158,22 +149,21 @@ class DaemonLoop:
 
     def _process_changes(self, wall: float, monotonic: float, worker_thread: WorkerThread) -> None:
         self._collect_finished_jobs(monotonic)
-        if (jump_seconds := self._clock_jumps.check(wall, monotonic)) is not None:
+        if (jump_seconds := self.clock_jumps.check(wall, monotonic)) is not None:
             log.info("clock_jumped", seconds=round(jump_seconds, 1))
-            self._interval_scheduler.reschedule_all()
-            self._reconcile_now.set()
-        changes = self._event_source.poll(monotonic)
+            self.interval_scheduler.reschedule_all()
+            self.reconcile_now.set()
+        changes = self.event_source.poll(monotonic)
         if changes.rescan:
             log.info("rescan", reasons=list(changes.rescan))
-            self._reconcile_now.set()
-        if self._wake_file.was_written():
-            self._reconcile_now.set()
-        if self._reconcile_now.is_set():
-            self._reconcile_now.clear()
+            self.reconcile_now.set()
+        if self.wake_file.was_written():
+            self.reconcile_now.set()
+        if self.reconcile_now.is_set():
+            self.reconcile_now.clear()
             self._reconcile_all(wall, monotonic)
-            worker_thread.request_late_merge(
-                (*self._discovered.stores, *self._services.read_context.pack_locations.stores)
-            )
+            pack_stores = self.services.read_context.pack_locations.stores
+            worker_thread.request_late_merge((*self._discovered.stores, *pack_stores))
         else:
             self._mark_changed_paths(changes.paths, monotonic)
             self._poll_unwatched_stores(monotonic)
@@ -190,46 +180,38 @@ class DaemonLoop:
         # Jobs are paused until it can be used again. A full reconcile then replaces the events that were drained.
         log.warning("database_unavailable", error=str(error))
         since = self._database_warning.since if self._database_warning is not None else wall
-        self._database_warning = StatusWarning(
-            "database-unavailable", Severity.ERROR, since, str(error), "echod retries by itself."
-        )
-        self._reconcile_now.set()
+        fix = "echod retries by itself."
+        self._database_warning = StatusWarning("database-unavailable", Severity.ERROR, since, str(error), fix)
+        self.reconcile_now.set()
         self._status.mark_changed()
 
     def finish(self) -> None:
         """End cleanly: remove the heartbeat and the status snapshot."""
-        self._heartbeat_writer.clear()
+        self.heartbeat_writer.clear()
         self._status.remove()
-        self._services.read_context.save_inspections()
-
-    def _check_ownership(self) -> None:
-        if not self._lock.is_current():
-            raise StateError("The daemon's lock file was replaced. Another daemon may be running, so this one stops.")
-        if not self._services.checked_database.database.is_current():
-            raise StateError("The state database was deleted or replaced. Start echod again.")
+        self.services.read_context.save_inspections()
 
     def _collect_finished_jobs(self, monotonic: float) -> None:
         while not self._finished_jobs.empty():
             finished = self._finished_jobs.get()
             if isinstance(finished.outcome, JobDone) and finished.outcome.changed:
-                self._late_write_checks += [
-                    (monotonic + delay, finished.job.store) for delay in LATE_WRITE_CHECK_SECONDS
-                ]
+                store = finished.job.store
+                self._late_write_checks += [(monotonic + delay, store) for delay in LATE_WRITE_CHECK_SECONDS]
             if finished.deferred_by_gate:
                 self._gated_stores.add(finished.job.store)
             self._status.mark_stale([finished.job.store])
 
     def _reconcile_all(self, now: float, monotonic: float) -> None:
-        self._discovered = self._services.read_context.discover_stores()
+        self._discovered = self.services.read_context.discover_stores()
         self._projects_by_marker_directory = {
             directory: project for project in self._discovered.projects for directory in marker_directories(project)
         }
         roots = (*(store.root for store in self._discovered.stores), *sorted(self._discovered.expected_roots))
-        hints = (*self._projects_by_marker_directory, self._services.paths.state, self._services.paths.spool)
-        self._event_source.watch(WatchTargets(roots=roots, hints=tuple(dict.fromkeys(hints))))
-        self._services.inbox.refresh(now)
+        hints = (*self._projects_by_marker_directory, self.services.paths.state, self.services.paths.spool)
+        self.event_source.watch(WatchTargets(roots=roots, hints=tuple(dict.fromkeys(hints))))
+        self.services.inbox.refresh(now)
         for store in self._discovered.stores:
-            self._reconcile_store(store, now)
+            self._queue_maintenance(store, now, self._queue_findings(store, now))
             self._status_collector.inspect([store], now)  # at once, while its files are in the caches
         self._unwatched_stores = self._stores_without_events()
         self._secret_scan.mark_changed(self._discovered.stores, monotonic)
@@ -237,14 +219,14 @@ class DaemonLoop:
         self._packs_inspected_at = None
         self._session_summaries.remove_stale(self._discovered.projects)
         self._session_summaries.update(self._discovered.stores)
-        self._services.read_context.save_inspections()
+        self.services.read_context.save_inspections()
         self._reconciled_at = now
         self._status.mark_changed()
 
     def _stores_without_events(self) -> frozenset[str]:
         """Return the stores from which not every event arrives: other machines write there, or a watch is missing."""
         mounts = read_mounts()
-        unwatched = {path for path, _ in self._event_source.unwatched()}
+        unwatched = {path for path, _ in self.event_source.unwatched()}
         return frozenset(
             store.key
             for store in self._discovered.stores
@@ -264,38 +246,34 @@ class DaemonLoop:
                 self._status.mark_changed()
 
     def _mark_changed_paths(self, paths: Collection[Path], monotonic: float) -> None:
+        projects = self._projects_by_marker_directory
         for path in paths:
-            if path in self._services.read_context.projects.files or path in self._discovered.expected_roots:
-                self._reconcile_now.set()
-            elif path.parent == self._services.paths.spool:
+            if path in self.services.read_context.projects.files or path in self._discovered.expected_roots:
+                self.reconcile_now.set()
+            elif path.parent == self.services.paths.spool:
                 self._debounce.mark(_SPOOL_KEY, monotonic)
             elif (store := self._discovered.store_containing(path)) is not None:
                 self._debounce.mark(store.key, monotonic)
-            elif (
-                project := self._projects_by_marker_directory.get(path.parent)
-                or self._projects_by_marker_directory.get(path)
-            ) is not None:
+            elif (project := projects.get(path.parent) or projects.get(path)) is not None:
                 self._gates_checked_at = 0.0
                 self._status.mark_stale(store.key for store in self._discovered.stores_in(project))
 
     def _reconcile_dirty(self, keys: Iterable[str], now: float, monotonic: float, worker_thread: WorkerThread) -> None:
         due = set(keys)
         if _SPOOL_KEY in due:
-            due |= self._services.inbox.refresh(now)
+            due |= self.services.inbox.refresh(now)
         stores = [store for store in self._discovered.stores if store.key in due]
         for store in stores:
             started = time.monotonic()
-            need_settings = self._services.read_context.need_settings(store.project)
-            needs_report = self._queue_findings(store, need_settings, now)
-            if store.key not in self._awaiting_second_pass and any(need.due <= now for need in needs_report.needs):
+            needs = self._queue_findings(store, now)
+            if store.key not in self._awaiting_second_pass and any(need.due <= now for need in needs.needs):
                 # New findings are consolidated first. The memory changes in a moment, and is inspected after that.
                 self._awaiting_second_pass.add(store.key)
                 self._debounce.mark(store.key, monotonic)
                 self._status.delay(monotonic)
                 worker_thread.wake()
                 continue
-            self._awaiting_second_pass.discard(store.key)
-            self._queue_maintenance(store, need_settings, now, needs_report)
+            self._queue_maintenance(store, now, needs)
             elapsed = time.monotonic() - started
             if elapsed >= SLOW_INSPECTION_SECONDS:
                 self._debounce.hold_off(store.key, monotonic + elapsed * HOLD_OFF_FACTOR)
@@ -304,24 +282,18 @@ class DaemonLoop:
         self._status.mark_stale(store.key for store in stores)
         self._status.mark_changed()
 
-    def _reconcile_store(self, store: Store, now: float) -> None:
+    def _queue_findings(self, store: Store, now: float) -> NeedsReport:
+        need_settings = self.services.read_context.need_settings(store.project)
+        return queue_findings(store, need_settings, self.services.queue, now, self.services.inbox)
+
+    def _queue_maintenance(self, store: Store, now: float, needs: NeedsReport) -> None:
         self._awaiting_second_pass.discard(store.key)
-        need_settings = self._services.read_context.need_settings(store.project)
-        self._queue_maintenance(store, need_settings, now, self._queue_findings(store, need_settings, now))
-
-    def _queue_findings(self, store: Store, need_settings: NeedSettings, now: float) -> NeedsReport:
-        return queue_findings(store, need_settings, self._services.queue, now, self._services.inbox)
-
-    def _queue_maintenance(
-        self, store: Store, need_settings: NeedSettings, now: float, needs_report: NeedsReport
-    ) -> None:
-        services = self._services
-        for problem in queue_maintenance(
-            store, need_settings, services.queue, now, needs_report, services.maintenance_finder
-        ):
+        need_settings = self.services.read_context.need_settings(store.project)
+        finder = self.services.maintenance_finder
+        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder):
             log.warning("store_unreadable", path=problem.path, reason=problem.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is expected back
-                self._reconcile_now.set()
+                self.reconcile_now.set()
 
     def _check_late_writes(self, monotonic: float, worker_thread: WorkerThread) -> None:
         due = {key for at, key in self._late_write_checks if at <= monotonic}
@@ -334,83 +306,71 @@ class DaemonLoop:
         if monotonic - self._gates_checked_at < GATE_POLL_SECONDS:
             return
         self._gates_checked_at = monotonic
+        project_gate = self.services.read_context.project_gate
         for store in (store for store in self._discovered.stores if store.key in self._gated_stores):
-            verdict = self._services.read_context.project_gate.check(
-                store.project, self._discovered.stores_in(store.project), now
-            )
+            verdict = project_gate.check(store.project, self._discovered.stores_in(store.project), now)
             if verdict.state is GateState.IDLE:
-                woken_jobs = self._services.queue.wake_deferred(store.key, now)
+                woken_jobs = self.services.queue.wake_deferred(store.key, now)
                 self._gated_stores.discard(store.key)
                 log.info("gate_opened", store=store.key, jobs=woken_jobs)
                 self._status.mark_stale([store.key])
                 worker_thread.wake()
 
     def _daemon_warnings(self, now: float, monotonic: float) -> tuple[StatusWarning, ...]:
-        unwatched = tuple(
-            StatusWarning(
-                "not-watched",
-                Severity.WARNING,
-                now,
-                f"{path} is not watched, only checked now and then: {reason}.",
-                "",
-            )
-            for path, reason in self._event_source.unwatched()
-        )
-        fix = "echod repairs this by itself."
-        event_problems = tuple(
-            StatusWarning("events-missing", Severity.WARNING, now, f"{text[:1].upper()}{text[1:]}.", fix)
-            for text in self._event_source.problems(monotonic)
-        )
-        unavailable = () if self._database_warning is None else (self._database_warning,)
-        secrets = self._secret_scan.warnings(self._discovered.stores)
-        return (*unavailable, *self._startup_warnings, *unwatched, *event_problems, *secrets)
+        warnings = [] if self._database_warning is None else [self._database_warning]
+        warnings += self._startup_warnings
+        for path, reason in self.event_source.unwatched():
+            text = f"{path} is not watched, only checked now and then: {reason}."
+            warnings.append(StatusWarning("not-watched", Severity.WARNING, now, text, ""))
+        for problem in self.event_source.problems(monotonic):
+            text, fix = f"{problem[:1].upper()}{problem[1:]}.", "echod repairs this by itself."
+            warnings.append(StatusWarning("events-missing", Severity.WARNING, now, text, fix))
+        return (*warnings, *self._secret_scan.warnings(self._discovered.stores))
 
     def _write_heartbeat(self, now: float, monotonic: float, worker_thread: WorkerThread) -> None:
-        if monotonic - self._heartbeat_at < self._notifier.report_interval(HEARTBEAT_SECONDS):
+        if monotonic - self._heartbeat_at < self.notifier.report_interval(HEARTBEAT_SECONDS):
             return
         self._heartbeat_at = monotonic
-        if (enough_space := has_free_space(self._services.paths.state)) is not self._has_disk_space:
+        if (enough_space := has_free_space(self.services.paths.state)) is not self._has_disk_space:
             self._has_disk_space = enough_space
             self._status.mark_changed()
         heartbeat = Heartbeat(
-            pid=self._identity.pid,
-            started=self._identity.started,
+            pid=self.identity.pid,
+            started=self.identity.started,
             version=__version__,
-            started_at=self._identity.since,
+            started_at=self.identity.since,
             beat_at=now,
             beat_monotonic=monotonic,
             worker_monotonic=worker_thread.last_progress,
-            canary_ok=self._event_source.is_alive(monotonic),
+            canary_ok=self.event_source.is_alive(monotonic),
             job=worker_thread.current_job,
             health=self.health,
             reconciled_at=self._reconciled_at,
         )
-        if self._heartbeat_writer.beat(heartbeat):
-            self._notifier.notify_watchdog()
-            self._notifier.status(self.health)
+        if self.heartbeat_writer.beat(heartbeat):
+            self.notifier.notify_watchdog()
+            self.notifier.status(self.health)
         else:
             log.warning("no_progress", canary_ok=heartbeat.canary_ok, job=heartbeat.job)
 
     def _wait_seconds(self, monotonic: float) -> float:
-        waits = [MAX_WAIT_SECONDS, self._notifier.report_interval(HEARTBEAT_SECONDS) - (monotonic - self._heartbeat_at)]
+        waits = [MAX_WAIT_SECONDS, self.notifier.report_interval(HEARTBEAT_SECONDS) - (monotonic - self._heartbeat_at)]
         if (due := self._debounce.next_due()) is not None:
             waits.append(due - monotonic)
         waits += [at - monotonic for at, _ in self._late_write_checks]
         if self._gated_stores:
             waits.append(GATE_POLL_SECONDS - (monotonic - self._gates_checked_at))
-        if (pause := self._status.seconds_until_due(monotonic)) is not None:
-            waits.append(pause)
         if self._database_warning is not None:
             waits.append(DATABASE_RETRY_SECONDS)
-        if (pause := self._secret_scan.seconds_until_next_step(monotonic)) is not None:
-            waits.append(pause)
+        pauses = (self._status.seconds_until_due(monotonic), self._secret_scan.seconds_until_next_step(monotonic))
+        waits += [pause for pause in pauses if pause is not None]
         return max(0.02, min(waits))
 
 
-def _rebuilt_warnings(services: Services) -> tuple[StatusWarning, ...]:
+def _rebuilt_warning(services: Services) -> StatusWarning | None:
     rebuilt = services.checked_database.rebuild
     if rebuilt is None:
-        return ()
+        return None
     text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was changed."
     fix = f"The damaged database is {rebuilt.moved_to}."
-    return (StatusWarning("database-rebuilt", Severity.WARNING, rebuilt.rebuilt_at, text, fix),)
+    return StatusWarning("database-rebuilt", Severity.WARNING, rebuilt.rebuilt_at, text, fix)

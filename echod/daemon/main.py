@@ -68,12 +68,7 @@ class _Signals:
 
 
 def run(paths: Paths, load: Callable[[], Settings], environ: Mapping[str, str]) -> None:
-    """Run the daemon until a signal ends it.
-
-    Args:
-        paths: where state and runtime files are.
-        load: reads the settings. Called again at SIGHUP.
-        environ: the process environment, for the supervisor's socket and Claude Code's directory.
+    """Run the daemon until a signal ends it. `load` reads the settings, and is called again at SIGHUP.
 
     Raises:
         AlreadyRunningError: another daemon of this user is running.
@@ -87,8 +82,7 @@ def run(paths: Paths, load: Callable[[], Settings], environ: Mapping[str, str]) 
     with _Signals(wake) as signals, daemon_lock(paths.daemon_lock, this_process()) as lock:
         log.info("started", version=__version__, pid=os.getpid(), state=str(paths.state))
         while True:
-            reload = _run_with_settings(paths, settings, settings_warning, environ, lock, notifier, signals)
-            if not reload:
+            if not _run_with_settings(paths, settings, settings_warning, environ, lock, notifier, signals):
                 break
             notifier.reloading(time.monotonic())
             settings, settings_warning = _reload_settings(load, settings, settings_warning)
@@ -100,8 +94,7 @@ def _reload_settings(
 ) -> tuple[Settings, StatusWarning | None]:
     """Read the settings again. If they are invalid now, keep the old ones, with an error in the log and the status.
 
-    `settings_warning` is the warning of an earlier failed attempt. The settings in force have differed from the file
-    since then.
+    The settings in force have differed from the file since the warning of an earlier failed attempt.
     """
     try:
         settings = load()
@@ -118,7 +111,7 @@ def _reload_settings(
 def _run_with_settings(
     paths: Paths,
     settings: Settings,
-    settings_warning: StatusWarning | None,
+    warning: StatusWarning | None,
     environ: Mapping[str, str],
     lock: HeldLock,
     notifier: Notifier,
@@ -160,7 +153,7 @@ def _run_with_settings(
             reconcile_now=reconcile_now,
             interval_scheduler=interval_scheduler,
             clock_jumps=ClockJumpDetector(time.time(), time.monotonic()),
-            settings_warning=settings_warning,
+            settings_warning=warning,
         )
         worker_thread = WorkerThread(
             services.worker,
@@ -203,23 +196,14 @@ def _running_worker(worker_thread: WorkerThread) -> Iterator[None]:
 def _recover(services: Services) -> None:
     """Complete the work that an earlier daemon left unfinished in the journal and in the queue."""
     with worker_lock(services.paths.worker_lock, this_process(), STOP_SECONDS):
-        recovery = services.engine.recover(
-            (*services.read_context.discover_stores().stores, *services.read_context.pack_locations.stores)
-        )
-        _sync_manifests(services)
+        packs = services.read_context.pack_locations
+        recovery = services.engine.recover((*services.read_context.discover_stores().stores, *packs.stores))
+        try:  # complete changes between a pack and its manifest; if that fails, commands that change packs do it later
+            sync_manifests(services.engine, packs.claude_home)
+        except (StoreError, RefusedError) as error:
+            log.warning("manifests_not_synced", reason=str(error))
         if recovery.redone or recovery.swept_files or recovery.deferred:
             log.info("recovered", redone=recovery.redone, swept=recovery.swept_files, parked=len(recovery.deferred))
         requeued = services.queue.recover(process_is_alive, time.time())
         if requeued:
             log.info("jobs_requeued", jobs=[job.id for job in requeued])
-
-
-def _sync_manifests(services: Services) -> None:
-    """Complete changes that an earlier daemon left unfinished between a pack and its manifest.
-
-    If that fails now, commands that change packs do it later.
-    """
-    try:
-        sync_manifests(services.engine, services.read_context.pack_locations.claude_home)
-    except (StoreError, RefusedError) as error:
-        log.warning("manifests_not_synced", reason=str(error))

@@ -14,15 +14,11 @@ from echod.log import get_logger
 
 log = get_logger(__name__)
 
-MICROSECONDS_PER_SECOND = 1_000_000
-
 
 class Notifier(NamedTuple):
-    """Sends messages to the supervisor.
+    """Sends messages to the supervisor's datagram socket at `address`; None sends nothing.
 
-    Attributes:
-        address: the supervisor's datagram socket; None sends nothing.
-        watchdog_seconds: the supervisor kills a daemon that sends `notify_watchdog` less often; None for no watchdog.
+    The supervisor kills a daemon that sends `notify_watchdog` less often than every `watchdog_seconds`, if not None.
     """
 
     address: str | None
@@ -53,7 +49,7 @@ class Notifier(NamedTuple):
 
     def reloading(self, monotonic_seconds: float) -> None:
         """Report that settings are read again. `ready` must follow."""
-        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic_seconds * MICROSECONDS_PER_SECOND)}")
+        self._send(f"RELOADING=1\nMONOTONIC_USEC={int(monotonic_seconds * 1_000_000)}")
 
     def stopping(self, status: str) -> None:
         """Report that the daemon begins to stop."""
@@ -79,7 +75,7 @@ def _watchdog_seconds(environ: Mapping[str, str], pid: int) -> float | None:
         microseconds = int(environ.get("WATCHDOG_USEC", ""))
     except ValueError:
         return None
-    return microseconds / MICROSECONDS_PER_SECOND if microseconds > 0 else None
+    return microseconds / 1_000_000 if microseconds > 0 else None
 
 
 def _one_line(text: str) -> str:

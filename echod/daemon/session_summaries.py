@@ -17,23 +17,18 @@ from echod.memory.model import MAX_FILE_BYTES
 from echod.memory.session_summary import summarize_memories
 from echod.paths import PRIVATE_DIR_MODE
 from echod.store import layout
-from echod.store.layout import Store
+from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
 
 class SessionSummaries:
-    """The summaries in the state directory. Owned by one thread.
-
-    Args:
-        state: the state directory.
-        enabled: write summaries; if false, summaries from earlier are removed.
-    """
+    """The summaries in the state directory. Unless `enabled`, those from earlier are removed. Owned by one thread."""
 
     def __init__(self, state: Path, *, enabled: bool) -> None:
         self._directory = state / SUMMARY_DIRECTORY
         self._enabled = enabled
-        self._versions: dict[Path, dict[Path, FileVersion]] = {}
+        self._versions: dict[Path, dict[Role, FileVersion]] = {}
 
     def update(self, stores: Iterable[Store]) -> None:
         """Write the summaries of the projects of these stores again, where a memory file has changed."""
@@ -60,16 +55,11 @@ class SessionSummaries:
     def _update_project(self, project: Path) -> None:
         name = summary_name(str(project))
         roles = [role for store in layout.find_stores(project) for role in layout.find_roles(store)]
-        versions = {
-            role.memory: version
-            for role in roles
-            if (version := regular_file_version(role.memory, MAX_FILE_BYTES)) is not None
-        }
+        found = {role: regular_file_version(role.memory, MAX_FILE_BYTES) for role in roles}
+        versions = {role: version for role, version in found.items() if version is not None}
         if name is None or self._versions.get(project) == versions:
             return
-        text = summarize_memories(
-            [(role.name, read_regular(role.memory, MAX_FILE_BYTES)) for role in roles if role.memory in versions]
-        )
+        text = summarize_memories([(role.name, read_regular(role.memory, MAX_FILE_BYTES)) for role in versions])
         file = self._directory / name
         if text:
             self._directory.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from echod import __version__
-from echod.contract.status import DaemonInfo, StatusReport, StatusWarning, to_json
+from echod.contract.status import DaemonInfo, StatusWarning, to_json
 from echod.files import write_runtime_file
 from echod.log import get_logger
 from echod.projects.discovery import DiscoveredStores
@@ -28,13 +28,7 @@ STATUS_DELAY_SECONDS = 0.5
 
 
 class StatusPublisher:
-    """Write the status snapshot whenever something in it changed.
-
-    Args:
-        collector: inspects the stores and builds the report.
-        file: the snapshot (`Paths.status_snapshot`).
-        identity: this daemon; `since` is when it started.
-    """
+    """Write the status snapshot (`Paths.status_snapshot`) of the daemon `identity` whenever something in it changed."""
 
     def __init__(self, collector: StatusCollector, file: Path, identity: LockOwner) -> None:
         self._collector = collector
@@ -44,12 +38,8 @@ class StatusPublisher:
         self._stale_stores: set[str] = set()
         self._written_at = self._queued_at = 0.0
         self._file_is_current = True
-        self._summary = "starting"
-
-    @property
-    def summary(self) -> str:
+        self.summary = "starting"
         """The status in one line, for the supervisor and the heartbeat."""
-        return self._summary
 
     def mark_changed(self) -> None:
         """Record that something besides a store changed."""
@@ -64,27 +54,21 @@ class StatusPublisher:
         self._queued_at = monotonic
 
     def update(
-        self,
-        discovered: DiscoveredStores,
-        now: float,
-        monotonic: float,
-        daemon_warnings: Callable[[], tuple[StatusWarning, ...]],
+        self, stores: DiscoveredStores, now: float, monotonic: float, warnings: Callable[[], tuple[StatusWarning, ...]]
     ) -> None:
-        """Write the status if it changed and is due.
-
-        Raises:
-            DatabaseUnavailableError: it cannot be collected now.
-        """
+        """Write the status if it changed and is due. Raises DatabaseUnavailableError if it cannot be collected now."""
         self._stale_stores.update(self._collector.stores_with_expired_gate(now))
         if not (self._changed or self._stale_stores) or monotonic < self._next_write_at:
             return
         self._written_at = monotonic
-        stale_stores, self._stale_stores = self._stale_stores, set()
+        stale, self._stale_stores = self._stale_stores, set()
         self._changed = False
-        self._collector.inspect((store for store in discovered.stores if store.key in stale_stores), now)
+        self._collector.inspect((store for store in stores.stores if store.key in stale), now)
         daemon = DaemonInfo(self._identity.pid, __version__, now - self._identity.since)
-        report = self._collector.report(discovered, now, daemon=daemon, warnings=daemon_warnings())
-        self._summary = _one_line_summary(report)
+        report = self._collector.report(stores, now, daemon=daemon, warnings=warnings())
+        queue = report.queue
+        to_do = f"{queue.queued + queue.running} to do, {queue.deferred} waiting for workflows"
+        self.summary = f"{report.health.value}: {to_do}"
         self._write(to_json(report))
 
     def seconds_until_due(self, monotonic: float) -> float | None:
@@ -112,8 +96,3 @@ class StatusPublisher:
             self._changed = True
             with contextlib.suppress(OSError):
                 self._file.unlink()  # its content is no longer true; without it, commands collect the status themselves
-
-
-def _one_line_summary(report: StatusReport) -> str:
-    queue = report.queue
-    return f"{report.health.value}: {queue.queued + queue.running} to do, {queue.deferred} waiting for workflows"

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from datetime import UTC
 from typing import Generic, NamedTuple, Self, TypeVar
 
@@ -25,12 +24,6 @@ JUMP_THRESHOLD_SECONDS = 30.0
 Key = TypeVar("Key")
 
 
-@dataclass(slots=True)
-class _Mark:
-    first_at: float
-    last_at: float
-
-
 class Debounce(Generic[Key]):
     """Marked keys, each due `quiet_seconds` after its last mark and at most `max_seconds` after its first mark.
 
@@ -43,7 +36,7 @@ class Debounce(Generic[Key]):
     def __init__(self, quiet_seconds: float, max_seconds: float) -> None:
         self._quiet = quiet_seconds
         self._max = max(max_seconds, quiet_seconds)
-        self._marks: dict[Key, _Mark] = {}
+        self._marks: dict[Key, tuple[float, float]] = {}  # the first and the last mark
         self._held_off_until: dict[Key, float] = {}
 
     def __len__(self) -> int:
@@ -51,8 +44,8 @@ class Debounce(Generic[Key]):
 
     def mark(self, key: Key, now: float) -> None:
         """Record that `key` changed at `now`."""
-        mark = self._marks.setdefault(key, _Mark(now, now))
-        mark.last_at = now
+        first_at, _ = self._marks.get(key, (now, now))
+        self._marks[key] = (first_at, now)
 
     def hold_off(self, key: Key, until: float) -> None:
         """Keep `key` from being due before `until`, even if it changes."""
@@ -71,8 +64,8 @@ class Debounce(Generic[Key]):
         return min(map(self._due_at, self._marks), default=None)
 
     def _due_at(self, key: Key) -> float:
-        mark = self._marks[key]
-        quiet_at = min(mark.last_at + self._quiet, mark.first_at + self._max)
+        first_at, last_at = self._marks[key]
+        quiet_at = min(last_at + self._quiet, first_at + self._max)
         return max(quiet_at, self._held_off_until.get(key, quiet_at))
 
 

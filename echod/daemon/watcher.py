@@ -32,17 +32,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple, Self
 
-from watchdog.events import (
-    DirCreatedEvent,
-    DirDeletedEvent,
-    DirMovedEvent,
-    FileClosedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    FileModifiedEvent,
-    FileMovedEvent,
-    FileSystemEvent,
-)
+from watchdog import events as watchdog_events
 from watchdog.observers.api import BaseObserver, EventEmitter, ObservedWatch
 
 from echod.daemon.events import (
@@ -64,30 +54,26 @@ PARTIALLY_WATCHED = "part of a store could not be watched"
 
 # Without the created events a file moved in from outside, a new directory and a tree moved in would give nothing.
 # With opened and closed-without-writing events every read of ours would cause another one.
-_EVENTS: list[type[FileSystemEvent]] = [
-    FileClosedEvent,
-    FileMovedEvent,
-    FileCreatedEvent,
-    FileDeletedEvent,
-    DirCreatedEvent,
-    DirMovedEvent,
-    DirDeletedEvent,
+_EVENTS: list[type[watchdog_events.FileSystemEvent]] = [
+    watchdog_events.FileClosedEvent,
+    watchdog_events.FileMovedEvent,
+    watchdog_events.FileCreatedEvent,
+    watchdog_events.FileDeletedEvent,
+    watchdog_events.DirCreatedEvent,
+    watchdog_events.DirMovedEvent,
+    watchdog_events.DirDeletedEvent,
 ]
 if sys.platform != "linux":
-    _EVENTS.append(FileModifiedEvent)  # only inotify reports that a file was closed
+    _EVENTS.append(watchdog_events.FileModifiedEvent)  # only inotify reports that a file was closed
 
 _MAX_SCHEDULE_PASSES = 8
-_LIMIT_OR_PERMISSION_HINT = (
-    "the kernel's limit may be reached (raise fs.inotify.max_user_watches) or they are not readable"
-)
 
 
 class WatchTargets(NamedTuple):
     """The directories to watch. None of them needs to exist yet.
 
-    Attributes:
-        roots: directories watched with everything below them (stores).
-        hints: directories whose entries alone matter (workflow markers, the canary, the wake file).
+    `roots` (stores) are watched with everything below them. Of `hints` (workflow markers, the canary, the wake file)
+    the entries alone matter.
     """
 
     roots: tuple[Path, ...] = ()
@@ -111,9 +97,7 @@ class WatchPoint(NamedTuple):
 class PathFilter(NamedTuple):
     """Selects the relevant event paths and translates them to the given names.
 
-    Attributes:
-        decisive_paths: the targets and all directories above them.
-        links: pairs of a real path and the given one, where they differ.
+    `decisive_paths` are the targets and all directories above them. `links` are pairs of a real path and the given one.
     """
 
     roots: frozenset[str]
@@ -161,29 +145,19 @@ class PathFilter(NamedTuple):
 def plan_watches(targets: WatchTargets) -> tuple[dict[str, str], dict[WatchPoint, tuple[Path, ...]]]:
     """Return the real paths that have another given name, and the targets of each watch point to schedule."""
     path_aliases: dict[str, str] = {}
-    targets_by_point: dict[WatchPoint, list[Path]] = {}
+    targets_by_point: dict[WatchPoint, tuple[Path, ...]] = {}
     for recursive, paths in ((True, targets.roots), (False, targets.hints)):
         for target in dict.fromkeys(paths):
-            real = real_path(target)
-            watch_point = (
-                WatchPoint(real, recursive)
-                if os.path.isdir(real)
-                else WatchPoint(_nearest_directory(target), recursive=False)
-            )
-            targets_by_point.setdefault(watch_point, []).append(target)
+            real = os.path.realpath(target)
+            if os.path.isdir(real):
+                point = WatchPoint(real, recursive)
+            else:  # the nearest ancestor that is a directory now; the root directory always is
+                nearest = next(path for path in map(os.path.realpath, target.parents) if os.path.isdir(path))
+                point = WatchPoint(nearest, recursive=False)
+            targets_by_point[point] = (*targets_by_point.get(point, ()), target)
             if real != str(target):
                 path_aliases[real] = str(target)
-    return path_aliases, {watch_point: tuple(for_targets) for watch_point, for_targets in targets_by_point.items()}
-
-
-def real_path(target: Path) -> str:
-    """Return the real path of a target, with symlinks resolved as far as they exist."""
-    return os.path.realpath(target)
-
-
-def _nearest_directory(target: Path) -> str:
-    """Return the nearest ancestor that is a directory now. The root directory always is."""
-    return next(real for above in target.parents if os.path.isdir(real := real_path(above)))
+    return path_aliases, targets_by_point
 
 
 @dataclass(slots=True)
@@ -195,11 +169,7 @@ class _ActiveWatch:
 
 
 class Watcher:
-    """Watches targets through one observer. A context manager.
-
-    Args:
-        buffer: collects the events; shared with watchdog's threads.
-    """
+    """Watches targets through one observer, whose threads fill the buffer. A context manager."""
 
     def __init__(self, buffer: EventBuffer) -> None:
         self._buffer = buffer
@@ -255,8 +225,8 @@ class Watcher:
         """
         paths, reasons = self._buffer.drain()
         if WATCHES_NOT_REBUILT in reasons:
-            for watch_point in [watch_point for watch_point in self._active if watch_point.recursive]:
-                self._unschedule(watch_point)
+            for point in [point for point in self._active if point.recursive]:
+                self._unschedule(point)
             self._reschedule_until_stable()
         elif self._filter.affects_targets(paths):
             self._reschedule_until_stable()
@@ -265,30 +235,22 @@ class Watcher:
 
     def unwatched(self) -> tuple[tuple[Path, str], ...]:
         """Return the targets whose changes only the periodic reconcile finds, each with the reason in words."""
-        return tuple(
-            sorted(
-                (target, reason)
-                for watch_point, reason in self._failures.items()
-                for target in self._targets_by_point.get(watch_point, ())
-            )
-        )
+        targets = self._targets_by_point
+        unwatched = ((target, why) for point, why in self._failures.items() for target in targets.get(point, ()))
+        return tuple(sorted(unwatched))
 
     def is_watched(self, target: Path) -> bool:
         """Return whether changes of a target are reported, as far as the kernel shows. The target must exist."""
-        candidates = (WatchPoint(real_path(target), recursive) for recursive in (True, False))
-        return any(
-            watch_point in self._active
-            and watch_point not in self._failures
-            and target in self._targets_by_point.get(watch_point, ())
-            for watch_point in candidates
-        )
+        real = os.path.realpath(target)
+        points = {WatchPoint(real, recursive=True), WatchPoint(real, recursive=False)}
+        working = (points & self._active.keys()) - self._failures.keys()
+        return any(target in self._targets_by_point.get(point, ()) for point in working)
 
     def _reschedule_until_stable(self) -> None:
         # There is no event for a directory that appears between planning and the new watch, so plan again until
         # nothing changes.
         for _ in range(_MAX_SCHEDULE_PASSES):
-            path_aliases, targets_by_point = plan_watches(self._targets)
-            self._targets_by_point = targets_by_point
+            path_aliases, self._targets_by_point = plan_watches(self._targets)
             self._filter = PathFilter.for_targets(self._targets, path_aliases)
             if not self._reschedule():
                 return
@@ -297,16 +259,14 @@ class Watcher:
         if not self._ensure_observer():
             return False
         changed = False
-        for watch_point, active_watch in list(self._active.items()):
-            if watch_point not in self._targets_by_point or not _is_healthy(watch_point, active_watch):
-                self._unschedule(watch_point)
+        for point, active_watch in list(self._active.items()):
+            if point not in self._targets_by_point or not _is_healthy(point, active_watch):
+                self._unschedule(point)
                 changed = True
-        for watch_point in self._targets_by_point:
-            if watch_point not in self._active:
-                changed |= self._schedule(watch_point)
-        self._failures = {
-            watch_point: why for watch_point, why in self._failures.items() if watch_point in self._targets_by_point
-        }
+        for point in self._targets_by_point:
+            if point not in self._active:
+                changed |= self._schedule(point)
+        self._failures = {point: why for point, why in self._failures.items() if point in self._targets_by_point}
         return changed
 
     def _ensure_observer(self) -> bool:
@@ -329,30 +289,21 @@ class Watcher:
         try:
             if not os.access(watch_point.path, os.R_OK | os.X_OK):
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))  # watchdog would not report it
-            watch = self._observer.schedule(
-                self._handler, watch_point.path, recursive=watch_point.recursive, event_filter=_EVENTS
-            )
+            path, recursive = watch_point
+            watch = self._observer.schedule(self._handler, path, recursive=recursive, event_filter=_EVENTS)
         except (OSError, RuntimeError) as error:
             self._record_failures({watch_point: _error_text(error)})
             return False
         emitter = next((emitter for emitter in self._observer.emitters if emitter.watch is watch), None)
-        active_watch = _ActiveWatch(watch, emitter, identity)
-        self._active[watch_point] = active_watch
-        active_watch.unwatched_directories = _count_unwatched(watch_point, active_watch)
-        if active_watch.unwatched_directories:
-            self._record_failures(
-                {
-                    watch_point: (
-                        f"{active_watch.unwatched_directories} directories below it are not "
-                        f"watched: {_LIMIT_OR_PERMISSION_HINT}"
-                    )
-                }
-            )
+        active_watch = self._active[watch_point] = _ActiveWatch(watch, emitter, identity)
+        active_watch.unwatched_directories = count = _count_unwatched(watch_point, active_watch)
+        if count:
+            why = "the kernel's limit may be reached (raise fs.inotify.max_user_watches) or they are not readable"
+            self._record_failures({watch_point: f"{count} directories below it are not watched: {why}"})
         else:
             self._failures.pop(watch_point, None)
-        self._newly_watched.update(
-            target for target in self._targets_by_point[watch_point] if real_path(target) == watch_point.path
-        )
+        targets = self._targets_by_point[watch_point]
+        self._newly_watched.update(target for target in targets if os.path.realpath(target) == path)
         return True
 
     def _unschedule(self, watch_point: WatchPoint) -> None:
@@ -375,8 +326,13 @@ class Watcher:
         self._active.clear()
         if observer is None:
             return
+
+        def stop(observer: BaseObserver = observer) -> None:
+            observer.stop()
+            observer.join()
+
         # Stopping joins watchdog's threads. One that hangs must not block the loop.
-        closer = threading.Thread(target=_stop_observer, args=(observer,), name="watch-closer", daemon=True)
+        closer = threading.Thread(target=stop, name="watch-closer", daemon=True)
         closer.start()
         closer.join(OBSERVER_STOP_SECONDS)
         if closer.is_alive():
@@ -399,9 +355,7 @@ def _count_unwatched(watch_point: WatchPoint, active_watch: _ActiveWatch) -> int
     watched = _watched_by(active_watch.emitter)
     if watched is None or not watch_point.recursive:
         return 0
-    unwatched = [directory for directory in _walk_directories(watch_point.path) if directory not in watched]
-    if not unwatched:
-        return 0
+    unwatched = [directory for directory, _, _ in os.walk(watch_point.path) if directory not in watched]
     watched_now = _watched_by(active_watch.emitter) or frozenset()  # some appeared or vanished meanwhile
     return sum(directory not in watched_now and Path(directory).is_dir() for directory in unwatched)
 
@@ -414,26 +368,15 @@ def _directory_identity(path: str) -> tuple[int, int] | None:
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 
 
-def _walk_directories(root: str) -> Iterable[str]:
-    for directory, _, _ in os.walk(root, onerror=None):
-        yield directory
-
-
 def _watched_by(emitter: EventEmitter | None) -> frozenset[str] | None:
     """Return the directories for which an inotify emitter holds a watch; None where that is unknown (macOS).
 
     There is no public way to find out. A test pins this one to the real watchdog.
     """
-    group = getattr(emitter, "_inotify", None)
-    by_path: dict[bytes, int] | None = getattr(group, "_active_callbacks_by_path", None)
+    by_path = getattr(getattr(emitter, "_inotify", None), "_active_callbacks_by_path", None)
     if by_path is None:
         return None
     return frozenset(os.fsdecode(path) for path, descriptor in list(by_path.items()) if descriptor >= 0)
-
-
-def _stop_observer(observer: BaseObserver) -> None:
-    observer.stop()
-    observer.join()
 
 
 def _error_text(error: Exception) -> str:

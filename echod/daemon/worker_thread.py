@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
+from dataclasses import KW_ONLY, dataclass
 from queue import SimpleQueue
 
 from echod.errors import EchodError
@@ -27,11 +28,11 @@ DATABASE_RETRY_SECONDS = 1.0
 """The pause after the database could not be used, because another process keeps it locked or the disk is full."""
 
 
+@dataclass(eq=False)
 class WorkerThread:
     """The thread that runs jobs.
 
-    Args:
-        worker: runs the next due job.
+    Attributes:
         acquire_lock: takes the worker lock, which another process may hold for the length of a job.
         next_due: returns when the next job may run (Unix seconds, possibly in the past); None if none is queued.
         wall_clock: the clock of `next_due`.
@@ -40,24 +41,16 @@ class WorkerThread:
         last_step_at: returns when the running job last made progress (monotonic seconds).
     """
 
-    def __init__(
-        self,
-        worker: Worker,
-        *,
-        acquire_lock: Callable[[], AbstractContextManager[object]],
-        next_due: Callable[[], float | None],
-        wall_clock: Callable[[], float],
-        on_finished: Callable[[FinishedJob], None],
-        on_fatal_error: Callable[[EchodError], None],
-        last_step_at: Callable[[], float],
-    ) -> None:
-        self._worker = worker
-        self._acquire_lock = acquire_lock
-        self._next_due = next_due
-        self._wall_clock = wall_clock
-        self._on_finished = on_finished
-        self._on_fatal_error = on_fatal_error
-        self._last_step_at = last_step_at
+    worker: Worker
+    _: KW_ONLY
+    acquire_lock: Callable[[], AbstractContextManager[object]]
+    next_due: Callable[[], float | None]
+    wall_clock: Callable[[], float]
+    on_finished: Callable[[FinishedJob], None]
+    on_fatal_error: Callable[[EchodError], None]
+    last_step_at: Callable[[], float]
+
+    def __post_init__(self) -> None:
         self._late_merge_stores: SimpleQueue[Store] = SimpleQueue()
         self._retention_requested = threading.Event()
         self._wake = threading.Event()
@@ -68,12 +61,12 @@ class WorkerThread:
     @property
     def last_progress(self) -> float:
         """When the thread, or the job in it, last made progress (monotonic seconds)."""
-        return max(self._last_iteration_at, self._last_step_at())
+        return max(self._last_iteration_at, self.last_step_at())
 
     @property
     def current_job(self) -> str:
         """The running job in words, or "" between jobs."""
-        job = self._worker.current_job
+        job = self.worker.current_job
         return f"{job.kind.value} {job.role} in {job.store}" if job is not None else ""
 
     def wake(self) -> None:
@@ -109,7 +102,7 @@ class WorkerThread:
                 self._last_iteration_at = time.monotonic()
                 self._run_iteration()
         except EchodError as error:
-            self._on_fatal_error(error)
+            self.on_fatal_error(error)
 
     def _run_iteration(self) -> None:
         try:
@@ -128,34 +121,29 @@ class WorkerThread:
         if not (stores or self._retention_requested.is_set()) or self._stop.is_set():
             return
         try:
-            with self._acquire_lock():
+            with self.acquire_lock():
                 for store in stores.values():
-                    self._worker.merge_late_writes(store)
+                    self.worker.merge_late_writes(store)
                 if self._retention_requested.is_set():
                     self._retention_requested.clear()
-                    self._worker.apply_retention()
+                    self.worker.apply_retention()
         except WorkerBusyError:
             log.info("late_writes_deferred", stores=len(stores))  # the next full reconcile requests it again
 
     def _run_one(self) -> bool:
-        if not (self._worker.has_unsaved_result or self._is_due()):
+        if not self.worker.has_unsaved_result and ((due := self.next_due()) is None or due > self.wall_clock()):
             return False
         try:
-            with self._acquire_lock():
-                finished = self._worker.run_next()
+            with self.acquire_lock():
+                finished = self.worker.run_next()
         except WorkerBusyError:
             return False
-        if finished is None:
-            return False
-        self._on_finished(finished)
-        return True
-
-    def _is_due(self) -> bool:
-        due = self._next_due()
-        return due is not None and due <= self._wall_clock()
+        if finished is not None:
+            self.on_finished(finished)
+        return finished is not None
 
     def _sleep(self) -> None:
-        due = self._next_due()
-        pause = MAX_SLEEP_SECONDS if due is None else min(max(due - self._wall_clock(), 0.05), MAX_SLEEP_SECONDS)
+        due = self.next_due()
+        pause = MAX_SLEEP_SECONDS if due is None else min(max(due - self.wall_clock(), 0.05), MAX_SLEEP_SECONDS)
         self._wake.wait(pause)
         self._wake.clear()

@@ -1,10 +1,95 @@
-"""Check the installation, the service and the projects. Read-only.
+"""Check the installation, the service and the projects, in this order. Read-only.
 
 Each check returns a sentence about its result and, where there is a problem, the fix. The command decides how to
 print it.
 """
 
-from echod.doctor.checks import run_checks
-from echod.doctor.context import DoctorContext
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from echod.app.context import open_read_context
+from echod.contract.commands import Check, CheckResult, DoctorReport
+from echod.doctor.context import DoctorContext, command_line, note, problem
+from echod.doctor.machine import (
+    check_daemon,
+    check_database,
+    check_directories,
+    check_installation,
+    check_settings,
+    check_watching,
+)
+from echod.doctor.projects import check_missing_project, check_project, check_project_without_store
+from echod.errors import EchodError
+from echod.projects.discovery import DiscoveredStores, discover_stores
+from echod.projects.registry import ProjectRegistry, expand_globs
+from echod.store.layout import Store
+from echod.workflows.model import Verdict
 
 __all__ = ["DoctorContext", "run_checks"]
+
+
+def run_checks(context: DoctorContext, only_project: Path | None) -> DoctorReport:
+    """Check everything. If `only_project` is given, check only that project, whether it is registered or not."""
+    checks = tuple(_run_all(context, only_project))
+    return DoctorReport(healthy=all(check.result is not CheckResult.PROBLEM for check in checks), checks=checks)
+
+
+def _run_all(context: DoctorContext, only_project: Path | None) -> Iterator[Check]:
+    yield from check_installation(context)
+    yield from check_directories(context)
+    yield from check_settings(context)
+    yield from check_database(context)
+    yield from check_daemon(context)
+    try:
+        discovered = _discover(context)
+    except EchodError as error:
+        yield problem("projects", str(error), f"Correct {context.paths.projects} or the settings.")
+        discovered = DiscoveredStores()
+    yield from check_watching(context, discovered.stores)
+    if only_project is None:
+        yield from _check_listed_projects(context, discovered)
+    else:
+        yield from _check_one_project(context, discovered, only_project)
+
+
+def _discover(context: DoctorContext) -> DiscoveredStores:
+    registered = ProjectRegistry(context.paths.projects).roots()
+    return discover_stores((*registered, *expand_globs(context.settings.projects)))
+
+
+def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores) -> Iterator[Check]:
+    try:
+        for warning in ProjectRegistry(context.paths.projects).list_projects().warnings:
+            yield problem("projects", warning, "", context.paths.projects)
+    except EchodError:
+        return  # reported by _run_all
+    if not (discovered.projects or discovered.missing or discovered.without_store):
+        yield note("no-projects", "No project is maintained.", "Add one with: echod add PATH")
+    yield from map(check_missing_project, discovered.missing)
+    yield from map(check_project_without_store, discovered.without_store)
+    for project in discovered.projects:
+        stores = discovered.stores_in(project)
+        yield from check_project(context, project, stores, _gate_verdict(context, project, stores))
+
+
+def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, project: Path) -> Iterator[Check]:
+    if project not in {*discovered.projects, *discovered.missing, *discovered.without_store}:
+        yield note(
+            "project-unregistered", "The project is not maintained.", command_line("echod", "add", project), project
+        )
+    own = discover_stores((project,))
+    yield from map(check_missing_project, own.missing)
+    yield from map(check_project_without_store, own.without_store)
+    if own.projects:
+        yield from check_project(context, project, own.stores, _gate_verdict(context, project, own.stores))
+
+
+def _gate_verdict(context: DoctorContext, project: Path, stores: tuple[Store, ...]) -> Verdict | None:
+    """Return the gate's verdict; None if the database, which has its own check, cannot be read."""
+    try:
+        with open_read_context(context.paths, context.settings, context.environ, lambda: context.now) as read_context:
+            return read_context.project_gate.check(project, stores, context.now)
+    except EchodError:
+        return None

@@ -14,19 +14,10 @@ from echod.settings.values import Settings
 
 @dataclass(frozen=True, slots=True)
 class DoctorContext:
-    """One user on one machine at one moment.
+    """One user on one machine at one moment (`now` in Unix seconds, `monotonic` by that clock).
 
-    Attributes:
-        paths: where echod's own files are.
-        settings: the settings; the defaults where the user's cannot be read.
-        environ: the environment of the command.
-        platform: as in `sys.platform`.
-        python: the interpreter that runs this installation.
-        version: the version of the command.
-        uid: the user.
-        now: Unix seconds.
-        monotonic: seconds of the monotonic clock.
-        mounts: the mount table (`runtime.read_mounts`).
+    `settings` are the defaults where the user's cannot be read. `platform` is as in `sys.platform`. `python` runs this
+    installation, of this `version`. `mounts` is from `runtime.read_mounts`.
     """
 
     paths: Paths

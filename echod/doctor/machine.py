@@ -14,14 +14,7 @@ from pathlib import Path
 from echod.contract.commands import Check
 from echod.doctor.context import DoctorContext, command_line, note, passed, problem
 from echod.errors import ConfigurationError, StateError, os_reason
-from echod.runtime import (
-    MIN_FREE_BYTES,
-    DaemonState,
-    filesystem_type,
-    free_bytes,
-    is_remote_filesystem,
-    read_liveness,
-)
+from echod.runtime import MIN_FREE_BYTES, DaemonState, filesystem_type, free_bytes, is_remote_filesystem, read_liveness
 from echod.service.base import ServiceError, build_service_config
 from echod.service.factory import create_service
 from echod.service.paths import recovery_hint, restart_hint
@@ -55,18 +48,12 @@ def _check_command(context: DoctorContext) -> Check:
     own_script = context.python.parent / "echod"
     found_script = shutil.which("echod", path=context.environ.get("PATH", ""))
     if found_script is None:
-        return note(
-            "command",
-            "echod is not on the PATH, so other shells and the hooks of agents do not find it.",
-            f"Put {context.python.parent} on the PATH, or link {own_script} into a directory on the PATH.",
-        )
+        fix = f"Put {context.python.parent} on the PATH, or link {own_script} into a directory on the PATH."
+        return note("command", "echod is not on the PATH, so other shells and the hooks of agents do not find it.", fix)
     if own_script.exists() and os.path.realpath(found_script) != os.path.realpath(own_script):
-        return problem(
-            "command",
-            f"The echod on the PATH is not this installation ({own_script}).",
-            "Remove one of the two, or put the right one first on the PATH.",
-            Path(found_script),
-        )
+        text = f"The echod on the PATH is not this installation ({own_script})."
+        fix = "Remove one of the two, or put the right one first on the PATH."
+        return problem("command", text, fix, Path(found_script))
     return passed("command", "The echod on the PATH is this installation.", Path(found_script))
 
 
@@ -78,29 +65,21 @@ def _check_service(context: DoctorContext) -> Iterator[Check]:
         yield note("service", str(error))
         return
     if not state.installed:
-        yield note(
-            "service",
-            "The service is not installed, so nothing starts echod at login.",
-            "Install it with: echod service install, or configure another supervisor to run: echod run",
-        )
+        fix = "Install it with: echod service install, or configure another supervisor to run: echod run"
+        yield note("service", "The service is not installed, so nothing starts echod at login.", fix)
         return
     if not state.up_to_date:
-        yield problem(
-            "service-outdated",
+        text = (
             "The service file differs from the one that this installation would write: echod was moved or upgraded, "
-            "its environment changed, or the file was edited.",
-            "Replace it with: echod service install",
-            state.file,
+            "its environment changed, or the file was edited."
         )
+        yield problem("service-outdated", text, "Replace it with: echod service install", state.file)
     if state.active is None:
         yield note("service", f"It is unknown whether the service is running. {state.detail}", "", state.file)
     elif not state.active:
-        yield problem(
-            "service-inactive",
-            f"The service is installed but not running ({state.detail}).",
-            "Start it with: echod service start. Show why it ended with: echod service logs",
-            state.file,
-        )
+        text = f"The service is installed but not running ({state.detail})."
+        fix = "Start it with: echod service start. Show why it ended with: echod service logs"
+        yield problem("service-inactive", text, fix, state.file)
     elif state.up_to_date:
         yield passed("service", "The service is installed, up to date and running.", state.file)
 
@@ -161,10 +140,9 @@ def check_settings(context: DoctorContext) -> Iterator[Check]:
     except ConfigurationError as error:
         yield problem("settings", str(error), "Correct it. The service does not start with it.")
     else:
-        file_exists = context.paths.config_file.exists()
-        yield passed(
-            "settings", "The settings are valid." if file_exists else "There is no settings file. All defaults apply."
-        )
+        exists = context.paths.config_file.exists()
+        text = "The settings are valid." if exists else "There is no settings file. All defaults apply."
+        yield passed("settings", text)
     for warning in unknown_variable_warnings(context.environ):
         yield note("settings-unknown", warning, "Unset it, or correct its name.")
 
@@ -184,12 +162,8 @@ def check_database(context: DoctorContext) -> Iterator[Check]:
     except StateError as error:
         yield problem("database", str(error), "", context.paths.database)
     for copy in list_damaged_copies(context.paths.database):
-        yield note(
-            "database-copies",
-            "This is a damaged database that was moved aside.",
-            f"Delete it if you do not need it: {command_line('rm', copy)}",
-            copy,
-        )
+        fix = f"Delete it if you do not need it: {command_line('rm', copy)}"
+        yield note("database-copies", "This is a damaged database that was moved aside.", fix, copy)
 
 
 def _restart_fix(context: DoctorContext) -> str:
@@ -205,16 +179,14 @@ def check_daemon(context: DoctorContext) -> Iterator[Check]:
     try:
         liveness = read_liveness(context.paths, context.version, context.monotonic)
     except OSError as error:
-        yield problem(
-            "daemon", f"{error.filename} cannot be read: {error.strerror}.", "Take ownership of it, or delete it."
-        )
+        text = f"{error.filename} cannot be read: {error.strerror}."
+        yield problem("daemon", text, "Take ownership of it, or delete it.")
         return
     if liveness.state is DaemonState.RUNNING:
         yield passed("daemon", f"The daemon is running as process {liveness.pid} and makes progress.")
-    elif liveness.state is DaemonState.STARTING:
-        yield note("daemon", liveness.text, recovery_hint(liveness, context.platform, context.environ))
     else:
-        yield problem("daemon", liveness.text, recovery_hint(liveness, context.platform, context.environ))
+        report = note if liveness.state is DaemonState.STARTING else problem
+        yield report("daemon", liveness.text, recovery_hint(liveness, context.platform, context.environ))
 
 
 def check_watching(context: DoctorContext, stores: Iterable[Store]) -> Iterator[Check]:
@@ -222,11 +194,9 @@ def check_watching(context: DoctorContext, stores: Iterable[Store]) -> Iterator[
     if context.platform != "linux":
         return
     if (reason := _inotify_instance_error()) is not None:
-        yield problem(
-            "inotify-instances",
-            f"The kernel provides no more inotify instances to this user ({reason}), so changes are found late.",
-            "Raise the limit: sysctl fs.inotify.max_user_instances=512 (as root; keep it in /etc/sysctl.d)",
-        )
+        text = f"The kernel provides no more inotify instances to this user ({reason}), so changes are found late."
+        fix = "Raise the limit: sysctl fs.inotify.max_user_instances=512 (as root; keep it in /etc/sysctl.d)"
+        yield problem("inotify-instances", text, fix)
     try:
         limit = int((_INOTIFY / "max_user_watches").read_text(encoding="ascii"))
     except (OSError, ValueError):
@@ -244,11 +214,9 @@ def check_watching(context: DoctorContext, stores: Iterable[Store]) -> Iterator[
 
 
 def _count_needed_watches(stores: Iterable[Store]) -> int:
-    listed_stores = tuple(stores)
-    projects = {store.project for store in listed_stores}
-    markers = {directory for project in projects for directory in marker_directories(project)}
-    directories = sum(1 for store in listed_stores for _ in os.walk(store.root))
-    return directories + len(markers) + _OWN_WATCH_COUNT
+    listed = tuple(stores)
+    markers = {path for project in {store.project for store in listed} for path in marker_directories(project)}
+    return sum(1 for store in listed for _ in os.walk(store.root)) + len(markers) + _OWN_WATCH_COUNT
 
 
 def _inotify_instance_error() -> str | None:

@@ -36,22 +36,16 @@ _GATE_STATE_TEXTS = {
 
 def check_missing_project(project: Path) -> Check:
     """Report a project whose directory does not exist."""
-    return problem(
-        "project-missing",
-        "The project does not exist (deleted, moved or not mounted). It stays registered.",
-        f"If it was deleted or moved: {command_line('echod', 'remove', project)}",
-        project,
-    )
+    text = "The project does not exist (deleted, moved or not mounted). It stays registered."
+    fix = f"If it was deleted or moved: {command_line('echod', 'remove', project)}"
+    return problem("project-missing", text, fix, project)
 
 
 def check_project_without_store(project: Path) -> Check:
     """Report a project that has no memory yet."""
-    return note(
-        "project-without-store",
-        "The project has no memory directory. echod starts when one appears.",
-        f"Create one with: {command_line('echod', 'init', project)}",
-        project,
-    )
+    text = "The project has no memory directory. echod starts when one appears."
+    fix = f"Create one with: {command_line('echod', 'init', project)}"
+    return note("project-without-store", text, fix, project)
 
 
 def check_project(
@@ -61,12 +55,9 @@ def check_project(
     for warning in read_project_settings(project).warnings:
         yield problem("project-settings", warning, "Correct the file. Until then the invalid keys have their defaults.")
     if len(stores) > 1:
-        yield note(
-            "two-stores",
-            "The project has two memory directories. Both are maintained, and new entries are written to .rune.",
-            "If agents should see one memory, move the roles of one into the other while no workflow is running.",
-            project,
-        )
+        text = "The project has two memory directories. Both are maintained, and new entries are written to .rune."
+        fix = "If agents should see one memory, move the roles of one into the other while no workflow is running."
+        yield note("two-stores", text, fix, project)
     if verdict is not None:
         yield from _check_markers(project, verdict)
     for store in stores:
@@ -75,11 +66,9 @@ def check_project(
 
 
 def _check_markers(project: Path, verdict: Verdict) -> Iterator[Check]:
-    blocking_reasons = [reason for reason in verdict.reasons if reason.blocking]
-    text = "; ".join(f"{reason.marker}: {reason.text}" for reason in blocking_reasons)
-    yield passed(
-        "markers", f"The gate is {verdict.state.value}: {text or _GATE_STATE_TEXTS[verdict.state.value]}.", project
-    )
+    state = verdict.state.value
+    text = "; ".join(f"{reason.marker}: {reason.text}" for reason in verdict.reasons if reason.blocking)
+    yield passed("markers", f"The gate is {state}: {text or _GATE_STATE_TEXTS[state]}.", project)
     for reason in verdict.reasons:
         if not reason.blocking:
             fix = f"If that workflow is over, delete {reason.marker}"
@@ -138,9 +127,8 @@ def _check_file(context: DoctorContext, path: Path) -> Iterator[Check]:
         text = "The file belongs to another user. A new version could not keep that owner, so echod does not change it."
         yield problem("memory-owner", text, f"As root: {command_line('chown', context.uid, path)}", path)
     elif (reason := _unreadable_reason(path, status.st_size)) is not None:
-        yield problem(
-            "memory-unreadable", f"echod does not use this file: {reason}", "Repair it, or move it away.", path
-        )
+        text = f"echod does not use this file: {reason}"
+        yield problem("memory-unreadable", text, "Repair it, or move it away.", path)
 
 
 def _unreadable_reason(path: Path, size: int) -> str | None:
@@ -166,19 +154,11 @@ def _check_filesystem(context: DoctorContext, store: Store) -> Check:
     capabilities = _probe_capabilities(context, store)
     if capabilities is None:
         return passed("file-system", f"The memory is on {name}, whose capabilities were not probed.", store.root)
-    missing = [
-        word
-        for word, works in (
-            ("atomic exchange", capabilities.exchange),
-            ("read leases", capabilities.lease),
-            ("hard links", capabilities.hard_link),
-        )
-        if not works
-    ]
+    exchange, lease, hard_link = capabilities.exchange, capabilities.lease, capabilities.hard_link
+    found = {"atomic exchange": exchange, "read leases": lease, "hard links": hard_link}
+    missing = ", ".join(word for word, works in found.items() if not works)
     if missing:
-        text = (
-            f"The memory is on {name}, which lacks {', '.join(missing)}. It is written only while nothing else happens."
-        )
+        text = f"The memory is on {name}, which lacks {missing}. It is written only while nothing else happens."
         return note("file-system", text, "Writing is as safe as elsewhere, but happens later.", store.root)
     return passed("file-system", f"The memory is on {name}. Exchange, leases and links work.", store.root)
 
@@ -214,19 +194,12 @@ def gitignore_line(store: Store) -> str | None:
     """
     relative = store.root.relative_to(store.project)
     names = {part.as_posix() for part in (relative, *relative.parents) if part != Path()}
-    for line in _read_lines(store.project / ".gitignore"):
-        if line.strip().strip("/") in names:
-            return line.strip()
-    return None
-
-
-def _read_lines(file: Path) -> list[str]:
     try:
-        if file.is_symlink():
-            return []
-        return read_regular(file, _MAX_GITIGNORE_BYTES).decode(errors="replace").splitlines()
+        data = read_regular(store.project / ".gitignore", _MAX_GITIGNORE_BYTES, follow_symlinks=False)
     except OSError:
-        return []
+        return None
+    lines = (line.strip() for line in data.decode(errors="replace").splitlines())
+    return next((line for line in lines if line.strip("/") in names), None)
 
 
 def _chmod_fix(path: Path) -> str:

@@ -7,36 +7,31 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
-from echod.memory.packs.manifest import PackAges, PackManifest, VersionOrder, age_in_days, compare_versions, is_stale
+from echod.memory.packs.manifest import PackAges, VersionOrder, age_in_days, compare_versions, is_stale
 from echod.packs.installed import InstalledPack, InstalledPacks, PackLocations
 from echod.packs.registries import AvailablePack
 
 
 class UpdateStatus(StrEnum):
-    """The result of comparing an installed pack with the registries."""
+    """The result of comparing an installed pack with the registries.
+
+    `NEW_TEXT`: another text under the same version. `OLDER_VERSION`: only an older version. `UNKNOWN`: the same
+    version, but the installed text is unknown, and the file is another one.
+    """
 
     NO_UPDATE = "nothing"
     NEW_VERSION = "version"
-    """A newer version."""
     NEW_TEXT = "text"
-    """Another text under the same version."""
     OLDER_VERSION = "older"
-    """An older version only."""
     NOT_IN_REGISTRY = "absent"
-    """No registry has the pack."""
     UNKNOWN = "unknown"
-    """The same version, but the installed text is unknown, and the file is another one."""
 
 
 class PackState(NamedTuple):
-    """The state of one pack.
+    """The state of one pack: its files in the global store (perhaps none), and the pack in the registries, or None.
 
-    Attributes:
-        installed: its files in the global store, perhaps none.
-        pack: the pack in the registries; None if no registry has it.
-        stale: whether it is too old; None where that is unknown, or it is not installed.
-        edited: whether the file was changed since it was installed; None where that is unknown.
-        update_status: whether the registries have an update for it.
+    `stale` is whether it is too old; None where that is unknown, or it is not installed. `edited` is whether the file
+    was changed since it was installed; None where that is unknown.
     """
 
     stack: str
@@ -76,11 +71,7 @@ def check_packs(
 ) -> PackCheckResult:
     """Return the state of every pack: those of the registries in their order, then the others that are installed.
 
-    Args:
-        locations: where the registries are.
-        installed_packs: the packs in the global store.
-        now: Unix seconds.
-        staleness_days: a pack that is older is stale.
+    `now` is in Unix seconds. A pack that is older than `staleness_days` is stale.
     """
     registries = locations.read_registries()
     local_now = datetime.fromtimestamp(now).astimezone()
@@ -94,26 +85,13 @@ def check_packs(
 
 
 def pack_state(installed: InstalledPack, pack: AvailablePack | None, now: datetime, staleness_days: int) -> PackState:
-    """Return the state of one pack.
-
-    Args:
-        installed: its files in the global store.
-        pack: the pack in the registries; None if no registry has it.
-        now: an aware datetime in the local zone.
-        staleness_days: a pack that is older is stale.
-    """
+    """Return the state of one pack. `now` is an aware datetime in the local zone."""
     manifest = installed.manifest
     timestamps = (manifest.last_updated, manifest.installed_at, manifest.checked_at) if manifest else (None,) * 3
     ages = PackAges(*(age_in_days(timestamp, now) for timestamp in timestamps))
-    return PackState(
-        stack=installed.stack,
-        installed=installed,
-        pack=pack,
-        ages=ages,
-        stale=None if manifest is None else is_stale(ages, staleness_days),
-        edited=_is_edited(installed, pack),
-        update_status=_update_status(installed, pack),
-    )
+    stale = None if manifest is None else is_stale(ages, staleness_days)
+    edited, update_status = _is_edited(installed, pack), _update_status(installed, pack)
+    return PackState(installed.stack, installed, pack, ages, stale, edited, update_status)
 
 
 def _is_edited(installed: InstalledPack, pack: AvailablePack | None) -> bool | None:
@@ -137,11 +115,7 @@ def _update_status(installed: InstalledPack, pack: AvailablePack | None) -> Upda
             return UpdateStatus.NEW_VERSION
         case VersionOrder.NEWER:
             return UpdateStatus.OLDER_VERSION
+        case VersionOrder.SAME if manifest.sha256 is not None:
+            return UpdateStatus.NO_UPDATE if manifest.sha256 == pack.sha256 else UpdateStatus.NEW_TEXT
         case VersionOrder.SAME:
-            return _same_version_status(installed, manifest, pack)
-
-
-def _same_version_status(installed: InstalledPack, manifest: PackManifest, pack: AvailablePack) -> UpdateStatus:
-    if manifest.sha256 is not None:
-        return UpdateStatus.NO_UPDATE if manifest.sha256 == pack.sha256 else UpdateStatus.NEW_TEXT
-    return UpdateStatus.UNKNOWN if _is_edited(installed, pack) is None else UpdateStatus.NO_UPDATE
+            return UpdateStatus.UNKNOWN if _is_edited(installed, pack) is None else UpdateStatus.NO_UPDATE

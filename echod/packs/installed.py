@@ -38,14 +38,10 @@ _SYMLINK_REASON = "it is a symbolic link, which echod does not follow"
 
 @dataclass(frozen=True, slots=True)
 class InstalledPack:
-    """A pack in the global store, or a part of one.
+    """A pack in the global store, or a part of one. What is missing or cannot be used or read is None.
 
-    Attributes:
-        manifest: its manifest; None where it is missing or cannot be used.
-        manifest_bytes: the manifest's bytes; None where there is no such file.
-        memory: its file's bytes; None where it is missing or cannot be read.
-        problem: what is wrong with it, a sentence; None for nothing.
-        blocked: its place is taken by something that echod cannot use, and so must not overwrite.
+    `memory` is its file. `problem` is a sentence about what is wrong with it. It is `blocked` if its place is taken by
+    something that echod cannot use, and so must not overwrite.
     """
 
     stack: str
@@ -83,8 +79,7 @@ def read_installed_packs(claude_home: Path) -> InstalledPacks:
     problems: list[str] = []
     with as_store_error("look into", root):
         with _open_directory(claude_home, root / MANIFESTS) as manifests:
-            names = [] if manifests is None else manifests.list_names()
-            for name in names:
+            for name in [] if manifests is None else manifests.list_names():
                 if manifests is not None and name.endswith(MANIFEST_SUFFIX) and not name.startswith("."):
                     stack = name.removesuffix(MANIFEST_SUFFIX)
                     if is_stack_name(stack):
@@ -92,12 +87,9 @@ def read_installed_packs(claude_home: Path) -> InstalledPacks:
                     else:
                         problems.append(f"{manifests.path / name!s} is skipped: it is not named after a doc pack.")
         with _open_directory(claude_home, packs_store(claude_home).root) as packs:
-            stacks = set(packs_by_name) | {
-                name for name in ([] if packs is None else packs.list_names()) if is_stack_name(name)
-            }
-            for stack in stacks:
-                pack = packs_by_name.get(stack) or InstalledPack(stack)
-                packs_by_name[stack] = pack if packs is None else _with_memory(packs, pack)
+            if packs is not None:
+                for stack in packs_by_name.keys() | set(filter(is_stack_name, packs.list_names())):
+                    packs_by_name[stack] = _with_memory(packs, packs_by_name.get(stack) or InstalledPack(stack))
     checked = (_with_problem(pack) for pack in packs_by_name.values() if pack != InstalledPack(pack.stack))
     return InstalledPacks(tuple(sorted(checked, key=lambda pack: pack.stack)), tuple(problems))
 
@@ -117,16 +109,15 @@ def _open_directory(claude_home: Path, path: Path) -> Iterator[Dir | None]:
 def _with_manifest(directory: Dir, name: str, stack: str) -> InstalledPack:
     path = directory.path / name
     try:
-        manifest_bytes = directory.read(name, MANIFEST_SIZE_LIMIT)
+        data = directory.read(name, MANIFEST_SIZE_LIMIT)
     except OSError as error:
-        problem = f"{path} cannot be read: {_read_failure_reason(directory, name, error)}."
-        return InstalledPack(stack, problem=problem, blocked=True)
-    manifest = read_manifest(manifest_bytes, stack)
+        reason = _SYMLINK_REASON if _is_link(directory, name) else os_reason(error)
+        return InstalledPack(stack, problem=f"{path} cannot be read: {reason}.", blocked=True)
+    manifest = read_manifest(data, stack)
     if isinstance(manifest, InvalidManifest):
-        return InstalledPack(
-            stack, manifest_bytes=manifest_bytes, problem=f"{path} is skipped: {manifest.reason}.", blocked=True
-        )
-    return InstalledPack(stack, manifest, manifest_bytes)
+        problem = f"{path} is skipped: {manifest.reason}."
+        return InstalledPack(stack, manifest_bytes=data, problem=problem, blocked=True)
+    return InstalledPack(stack, manifest, data)
 
 
 def _with_memory(packs: Dir, pack: InstalledPack) -> InstalledPack:
@@ -160,20 +151,13 @@ def _with_problem(pack: InstalledPack) -> InstalledPack:
     return replace(pack, problem=problem)
 
 
-def _read_failure_reason(directory: Dir, name: str, error: OSError) -> str:
-    return _SYMLINK_REASON if _is_link(directory, name) else os_reason(error)
-
-
 def _is_link(directory: Dir, name: str) -> bool:
     status = directory.stat(name)
     return status is not None and stat.S_ISLNK(status.st_mode)
 
 
 class PackLocations(NamedTuple):
-    """The paths of one user.
-
-    `claude_home` is Claude Code's own directory, resolved. `registry_paths` are the paths in the settings.
-    """
+    """The paths of one user: Claude Code's own directory, resolved, and the registries in the settings."""
 
     claude_home: Path
     registry_paths: tuple[str, ...]
@@ -209,20 +193,12 @@ class PackLocations(NamedTuple):
         return read_registries(self.registry_paths)
 
     def read_installed(self) -> InstalledPacks:
-        """Return the installed packs as they are now.
-
-        Raises:
-            StoreError: the global store cannot be read.
-        """
+        """Return the installed packs as they are now; see `read_installed_packs`."""
         return read_installed_packs(self.claude_home)
 
 
 def installed_fingerprint(claude_home: Path) -> tuple[object, ...]:
-    """Return a value that changes when a pack or a manifest may have changed.
-
-    Args:
-        claude_home: Claude Code's own directory.
-    """
+    """Return a value that changes when a pack or a manifest may have changed."""
     files: list[Path] = []
     for directory in (global_store(claude_home).root / MANIFESTS, packs_store(claude_home).root):
         try:
@@ -234,15 +210,9 @@ def installed_fingerprint(claude_home: Path) -> tuple[object, ...]:
 
 
 def registries_fingerprint(registry_paths: Iterable[str]) -> tuple[object, ...]:
-    """Return a value that changes when the list of a registry may have changed.
-
-    Args:
-        registry_paths: the paths in the settings.
-    """
-    return tuple(
-        _file_fingerprint(find_registry_directory(directory) / REGISTRY_FILE)
-        for directory in (SHIPPED_REGISTRY, *map(resolve_registry_path, registry_paths))
-    )
+    """Return a value that changes when the list of a registry may have changed."""
+    directories = map(find_registry_directory, (SHIPPED_REGISTRY, *map(resolve_registry_path, registry_paths)))
+    return tuple(_file_fingerprint(directory / REGISTRY_FILE) for directory in directories)
 
 
 def _file_fingerprint(file: Path) -> tuple[str, FileVersion] | None:

@@ -86,12 +86,8 @@ def read_registries(paths: Iterable[str]) -> RegistrySet:
         paths: absolute directories, `~` allowed: with a `registry.json`, or of a plugin that has one in
             `data/doc-packs`. Of several that a glob matches, the one with the highest number is taken.
     """
-    return RegistrySet(
-        (
-            _read_registry(SHIPPED_REGISTRY),
-            *(_read_registry(find_registry_directory(resolve_registry_path(path))) for path in paths),
-        )
-    )
+    own = (find_registry_directory(resolve_registry_path(path)) for path in paths)
+    return RegistrySet(tuple(map(_read_registry, (SHIPPED_REGISTRY, *own))))
 
 
 def _read_registry(root: Path) -> PackRegistry:
@@ -101,11 +97,8 @@ def _read_registry(root: Path) -> PackRegistry:
     except OSError as error:
         return PackRegistry(root, (), (f"The registry {root / REGISTRY_FILE} cannot be read: {os_reason(error)}.",))
     problems = [f"{root / REGISTRY_FILE}: {problem}" for problem in contents.problems]
-    packs = []
-    for listing in contents.listings:
-        pack = _read_pack(root, listing, problems)
-        packs += [pack] if pack else []
-    return PackRegistry(root, tuple(packs), tuple(problems))
+    packs = [_read_pack(root, listing, problems) for listing in contents.listings]
+    return PackRegistry(root, tuple(pack for pack in packs if pack is not None), tuple(problems))
 
 
 def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> AvailablePack | None:
@@ -116,23 +109,23 @@ def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> Availab
     from echod.memory.prompt_injection import find_injection  # noqa: PLC0415
     from echod.memory.redact import redact  # noqa: PLC0415
 
-    path = root / listing.stack / MEMORY
+    path, skipped = root / listing.stack / MEMORY, f"The pack {listing.stack} is skipped:"
     try:
         with open_dir(root, (listing.stack,)) as directory:
             data = directory.read(MEMORY, PACK_SIZE_LIMIT)
     except OSError as error:
-        problems.append(f"The pack {listing.stack} is skipped: {path} cannot be read: {os_reason(error)}.")
+        problems.append(f"{skipped} {path} cannot be read: {os_reason(error)}.")
         return None
     if len(data) > PACK_SIZE_LIMIT:
-        problems.append(f"The pack {listing.stack} is skipped: {path} is larger than {PACK_SIZE_LIMIT >> 20} MiB.")
+        problems.append(f"{skipped} {path} is larger than {PACK_SIZE_LIMIT >> 20} MiB.")
         return None
     document = parse(data)
     if not isinstance(document, Document):
-        problems.append(f"The pack {listing.stack} is skipped: {path}: {document.reason}")
+        problems.append(f"{skipped} {path}: {document.reason}")
         return None
     entries = [block for block in document.blocks if block.entry]
     if not entries:
-        problems.append(f"The pack {listing.stack} is skipped: {path} has no entries.")
+        problems.append(f"{skipped} {path} has no entries.")
         return None
     redaction = redact(data.decode())
     if redaction.spans:
@@ -153,10 +146,7 @@ def registry_name(directory: Path) -> str:
 
 
 def resolve_registry_path(pattern: str) -> Path:
-    """Return the directory that a path in the settings means.
-
-    `~` and patterns are allowed; of several matches the one with the highest number is taken.
-    """
+    """Return the directory that a path in the settings means; see `read_registries`."""
     path = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is no path
     if not glob.has_magic(path):
         return Path(path)

@@ -15,11 +15,8 @@ from echod.store.layout import Store
 class DiscoveredStores:
     """The stores of some projects at one moment.
 
-    Attributes:
-        stores: every store that exists.
-        missing: projects whose directory cannot be seen (deleted, not mounted). They stay registered.
-        without_store: projects that have no store yet.
-        expected_roots: directories that would be stores if they were made.
+    The directories of `missing` projects cannot be seen (deleted, not mounted); they stay registered. `expected_roots`
+    are directories that would be stores if they were made.
     """
 
     stores: tuple[Store, ...] = ()

@@ -15,13 +15,9 @@ from echod.workflows.markers.git import may_track
 
 @dataclass(frozen=True, slots=True)
 class MaintenancePolicy:
-    """The rules for prune, promote and compress in one project.
+    """The numbers and rules for prune, promote and compress in one project, which may forbid `prune` and `compress`.
 
-    Attributes:
-        policy: the numbers.
-        prune: whether entries may be removed from memory files.
-        compress: whether knowledge files may be compressed.
-        maintain_tracked: whether both also run without a request where git tracks the files.
+    `maintain_tracked` is whether both also run without a request where git tracks the files.
     """
 
     policy: PolicySettings

@@ -18,13 +18,7 @@ from typing import Final, NamedTuple
 from echod.errors import ConfigurationError, StateError, UsageError, os_reason
 from echod.files import write_private_durable
 from echod.log import get_logger
-from echod.paths import (
-    PRIVATE_DIR_MODE,
-    PRIVATE_FILE_MODE,
-    is_utf8,
-    not_absolute_reason,
-    not_utf8_message,
-)
+from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, is_utf8, not_absolute_reason, not_utf8_message
 from echod.store.layout import STORE_DIRS
 
 LOCK_SECONDS: Final = 10.0
@@ -66,9 +60,7 @@ class PausedProjects(NamedTuple):
 class LineFile:
     """A small private text file as a tuple of lines without line ends. A line may have any bytes that a path may have.
 
-    Args:
-        path: the file.
-        lock_seconds: how long a change waits for another process that changes the same file.
+    A change waits `lock_seconds` for another process that changes the same file.
     """
 
     def __init__(self, path: Path, *, lock_seconds: float = LOCK_SECONDS) -> None:
@@ -126,7 +118,11 @@ def _state_error(path: Path, action: str, error: OSError) -> StateError:
 
 
 class ProjectRegistry:
-    """The list of projects at `path`, and the pauses in a file beside it. Nothing is cached."""
+    """The list of projects at `path`, and the pauses in a file beside it. Nothing is cached.
+
+    Every method raises a `StateError` if a file cannot be read or changed. An unreadable file does not mean that no
+    project is listed or paused.
+    """
 
     def __init__(self, path: Path) -> None:
         self._list_file = LineFile(path)
@@ -134,11 +130,7 @@ class ProjectRegistry:
         self.files: Final = frozenset({self._list_file.path, self._pauses_file.path})
 
     def list_projects(self) -> ProjectList:
-        """Return the registered projects, each once. A project that has vanished stays registered.
-
-        Raises:
-            StateError: the file cannot be read.
-        """
+        """Return the registered projects, each once. A project that has vanished stays registered."""
         by_identity: dict[tuple[int, int] | Path, RegisteredProject] = {}
         warnings: list[str] = []
         for number, line in enumerate(self._list_file.read(), start=1):
@@ -153,11 +145,7 @@ class ProjectRegistry:
         return ProjectList(tuple(by_identity.values()), tuple(warnings))
 
     def roots(self) -> tuple[Path, ...]:
-        """Return the resolved roots of the registered projects, including the missing ones.
-
-        Raises:
-            StateError: the file cannot be read.
-        """
+        """Return the resolved roots of the registered projects, including the missing ones."""
         return tuple(project.root for project in self.list_projects().projects)
 
     def add(self, path: Path) -> bool:
@@ -165,7 +153,6 @@ class ProjectRegistry:
 
         Raises:
             UsageError: it is not a directory, or its path cannot be written on a line.
-            StateError: the file cannot be changed.
         """
         root = _resolve(path)
         _check_single_line(root)
@@ -175,11 +162,7 @@ class ProjectRegistry:
             return _add_root(lines, root)
 
     def remove(self, path: Path) -> bool:
-        """Remove the project at `path` from the list, and its pause. Return False if it was not registered.
-
-        Raises:
-            StateError: a file cannot be changed.
-        """
+        """Remove the project at `path` from the list, and its pause. Return False if it was not registered."""
         root = _resolve(path)
         with self._list_file.edit() as lines:
             removed = _remove_root(lines, root)
@@ -187,11 +170,7 @@ class ProjectRegistry:
         return removed
 
     def pauses(self) -> PausedProjects:
-        """Return the projects that are paused now.
-
-        Raises:
-            StateError: the file cannot be read, which does not mean that nothing is paused.
-        """
+        """Return the projects that are paused now."""
         lines = self._pauses_file.read()
         roots = tuple(root for line in lines if (root := _parse_root(line)) is not None)
         all_projects = any(line.strip() == _ALL_PROJECTS for line in lines)
@@ -199,11 +178,7 @@ class ProjectRegistry:
         return PausedProjects(all_projects, roots, since)
 
     def is_paused(self, root: Path) -> bool:
-        """Return whether jobs of the project at `root` are held now.
-
-        Raises:
-            StateError: the file cannot be read, which does not mean that nothing is paused.
-        """
+        """Return whether jobs of the project at `root` are held now."""
         return self.pauses().covers(root)
 
     def pause(self, path: Path | None) -> bool:
@@ -211,7 +186,6 @@ class ProjectRegistry:
 
         Raises:
             UsageError: the path cannot be written on a line.
-            StateError: the file cannot be changed.
         """
         with self._pauses_file.edit() as lines:
             if path is None:
@@ -223,20 +197,15 @@ class ProjectRegistry:
             return _add_root(lines, root)
 
     def resume(self, path: Path | None) -> bool:
-        """End the pause of one project, or the pause for all (None). Return False if there was none.
-
-        Raises:
-            StateError: the file cannot be changed.
-        """
+        """End the pause of one project, or the pause for all (None). Return False if there was none."""
         if not self._pauses_file.read():
             return False
         with self._pauses_file.edit() as lines:
+            before = len(lines)
             if path is not None:
                 return _remove_root(lines, _resolve(path))
-            remaining = [line for line in lines if line.strip() != _ALL_PROJECTS]
-            ended = len(remaining) < len(lines)
-            lines[:] = remaining
-            return ended
+            lines[:] = [line for line in lines if line.strip() != _ALL_PROJECTS]
+            return len(lines) < before
 
 
 def expand_globs(patterns: Iterable[str]) -> tuple[Path, ...]:
@@ -254,11 +223,10 @@ def expand_globs(patterns: Iterable[str]) -> tuple[Path, ...]:
         absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is not a path
         for match in sorted(glob.iglob(absolute, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
             if any(os.path.isdir(os.path.join(match, store)) for store in STORE_DIRS):  # noqa: PTH112, PTH118
-                root = _resolve(Path(match))
-                if is_utf8(root):
-                    roots[root] = None
-                else:
-                    log.warning("project_skipped", path=ascii(str(root)), reason="its path is not UTF-8")
+                roots[_resolve(Path(match))] = None
+    for root in [root for root in roots if not is_utf8(root)]:
+        log.warning("project_skipped", path=ascii(str(root)), reason="its path is not UTF-8")
+        del roots[root]
     return tuple(roots)
 
 
@@ -270,10 +238,9 @@ def _add_root(lines: list[str], root: Path) -> bool:
 
 
 def _remove_root(lines: list[str], root: Path) -> bool:
-    remaining = [line for line in lines if (other := _parse_root(line)) is None or not _is_same_directory(root, other)]
-    removed = len(remaining) < len(lines)
-    lines[:] = remaining
-    return removed
+    before = len(lines)
+    lines[:] = [line for line in lines if (other := _parse_root(line)) is None or not _is_same_directory(root, other)]
+    return len(lines) < before
 
 
 def _parse_root(line: str) -> Path | None:

@@ -31,13 +31,10 @@ _NO_FILES: Final[_Versions] = (None,) * len(SETTINGS_FILES)
 
 
 class ProjectSettings(NamedTuple):
-    """The settings of a project; the defaults are those of a project without a settings file.
+    """The settings of a project: what echod may do there. The defaults are those without a settings file.
 
     Attributes:
-        consolidate: whether findings are consolidated.
         observe: whether completed tasks become observations.
-        prune: whether entries may be removed from the memory files.
-        compress: whether the knowledge file may be compressed.
         maintain_tracked: whether prune and compress also run without a request where git tracks the files.
         memory_line_limit: the line limit of a memory file that the project requests; None for the user's own.
         version_controlled: whether git is to track the store; None if the project does not set it.
@@ -92,12 +89,7 @@ class _LinkedDirectoryError(Exception):
 
 
 def _read_settings_file(directory: Path, name: str) -> bytes | None:
-    """Return the content of a settings file without following a link below the project; None if there is no file.
-
-    Raises:
-        _LinkedDirectoryError: the directory is a link, and the file exists behind it.
-        OSError: it cannot be read, or is refused.
-    """
+    """Return the content of a settings file without following a link below the project; None if there is no file."""
     if directory.is_symlink() and os.path.lexists(directory / name):
         raise _LinkedDirectoryError
     try:
@@ -138,10 +130,10 @@ def _not_read(file: Path, reason: str) -> LoadedProjectSettings:
 
 
 class ProjectSettingsCache:
-    """Reads the settings of projects repeatedly, and parses a file only when it has changed.
+    """Reads the settings of projects repeatedly, and parses a file only when it has changed. For several threads.
 
     Parsing takes some 12 ms for a file of 14 kB, and comparing its version a thousandth of that. An idle service with a
-    hundred projects can afford only the latter. Several threads may use one cache.
+    hundred projects can afford only the latter.
     """
 
     def __init__(self) -> None:

@@ -66,13 +66,10 @@ def _main_worktree(root: Path) -> Path | None:
     common_directory = _resolve_pointer(git, commondir.strip())
     # The repository must list this copy too: the pointer alone could be forged by the author of the directory.
     back_pointer = _read_pointer(git / "gitdir")
-    if (
-        git.parent != common_directory / "worktrees"
-        or back_pointer is None
-        or _resolve_pointer(git, back_pointer.strip()) != root / ".git"
-    ):
+    if back_pointer is None or _resolve_pointer(git, back_pointer.strip()) != root / ".git":
         return None
-    return common_directory.parent if common_directory.name == ".git" else None
+    own = git.parent == common_directory / "worktrees" and common_directory.name == ".git"
+    return common_directory.parent if own else None
 
 
 def _resolve_pointer(base: Path, pointer: str) -> Path:

@@ -40,19 +40,9 @@ EVENTS_NOT_ARRIVING = "file events do not arrive any more"
 class Heartbeat:
     """The content of the heartbeat file. Times `*_at` are Unix seconds, for display. `*_monotonic` are for arithmetic.
 
-    Attributes:
-        pid: the daemon's process number.
-        started: the start of that process (`RunningProcess.started`).
-        version: the daemon's version.
-        started_at: when the daemon started.
-        beat_at: when it last made progress.
-        beat_monotonic: `beat_at` by the monotonic clock.
-        worker_monotonic: when the worker last made progress.
-        canary_ok: file events arrive.
-        job: the running job in words, or "".
-        health: one line, which the supervisor shows too.
-        reconciled_at: when every store was last inspected; None before the first time.
-        stalled: why the time of progress is not renewed, or "".
+    `started` is `RunningProcess.started`. `beat_*` and `worker_monotonic` are the last progress of daemon and worker.
+    `job` is the running job in words, or "". `health` is one line, which the supervisor shows too. `reconciled_at` is
+    when every store was last inspected; None before the first time. `stalled` is why progress is not renewed, or "".
     """
 
     pid: int
@@ -70,15 +60,10 @@ class Heartbeat:
 
 
 def read_heartbeat(path: Path) -> Heartbeat | None:
-    """Return the last heartbeat, or None if the file is missing or this version does not understand it.
-
-    Raises:
-        OSError: the file exists but cannot be read.
-    """
+    """Return the last heartbeat, or None if the file is missing or this version does not understand it."""
     try:
         values = json.loads(path.read_bytes())
-        known_fields = {field.name: values[field.name] for field in fields(Heartbeat)}
-        return Heartbeat(**known_fields)
+        return Heartbeat(**{field.name: values[field.name] for field in fields(Heartbeat)})
     except (FileNotFoundError, ValueError, KeyError, TypeError):
         return None
 
@@ -104,12 +89,10 @@ class HeartbeatWriter:
         stalled = _stall_reason(heartbeat)
         if not stalled:
             self._write(heartbeat)
-            return True
-        last = self._last or heartbeat
-        stale = replace(heartbeat, beat_at=last.beat_at, beat_monotonic=last.beat_monotonic, stalled=stalled)
-        if self._last is None or self._last.stalled != stalled:
-            self._write(stale)
-        return False
+        elif self._last is None or self._last.stalled != stalled:
+            last = self._last or heartbeat
+            self._write(replace(heartbeat, beat_at=last.beat_at, beat_monotonic=last.beat_monotonic, stalled=stalled))
+        return not stalled
 
     def clear(self) -> None:
         """Remove the file at a clean end. No reader depends on that, because the lock shows who is running."""
@@ -155,12 +138,7 @@ class Liveness(NamedTuple):
 
 
 def read_liveness(paths: Paths, version: str, monotonic: float) -> Liveness:
-    """Return the present state of the daemon.
-
-    Args:
-        paths: where its lock and heartbeat are.
-        version: the caller's version.
-        monotonic: seconds of the monotonic clock.
+    """Return the present state of the daemon. `version` is the caller's.
 
     Raises:
         OSError: the lock or the heartbeat exists but cannot be read.
@@ -179,66 +157,49 @@ def assess_liveness(
     find_process: Callable[[int], RunningProcess | None],
     version: str,
 ) -> Liveness:
-    """Judge a daemon by its lock, its heartbeat and its process.
+    """Judge a daemon by its lock, its heartbeat and its process. `version` is the caller's.
 
-    Args:
-        heartbeat: the result of `read_heartbeat`; where no daemon is running, read after the lock was read.
-        lock: the state of `Paths.daemon_lock`.
-        monotonic: seconds of the monotonic clock, which all processes share.
-        find_process: finds a process by its number (`process.find_process`).
-        version: the caller's version.
+    Where no daemon is running, `heartbeat` was read after the lock. `monotonic` is a clock that all processes share.
     """
     if not lock.held:
-        return Liveness(DaemonState.STOPPED, _stopped_text(heartbeat), None)
+        # A daemon that stops cleanly removes its heartbeat; one that was killed cannot.
+        text = "The daemon is not running."
+        if heartbeat is not None:
+            text = (
+                f"The daemon is not running: process {heartbeat.pid} did not stop cleanly. It was killed, failed, or "
+                "ended with the machine. Unfinished work is completed when it starts again."
+            )
+        return Liveness(DaemonState.STOPPED, text, None)
     owner = lock.owner
     process = find_process(owner.pid) if owner else None
     if owner is None or process is None or process.started != owner.started:
         # The owner is written a moment after the lock is taken.
         return Liveness(DaemonState.STARTING, "A daemon is just starting.", None)
     pid = owner.pid
-    own_heartbeat = _heartbeat_of(heartbeat, process)
+    own = heartbeat
+    if heartbeat is not None and (heartbeat.pid, heartbeat.started) != (process.pid, process.started):
+        own = None
     if process.suspended:
-        return Liveness(
-            DaemonState.SUSPENDED, f"The daemon (process {pid}) was stopped by a signal.", own_heartbeat, pid
-        )
-    if own_heartbeat is None:
+        return Liveness(DaemonState.SUSPENDED, f"The daemon (process {pid}) was stopped by a signal.", own, pid)
+    if own is None:
         if monotonic - owner.since_monotonic <= STARTUP_SECONDS:
             return Liveness(DaemonState.STARTING, f"The daemon (process {pid}) is starting.", None, pid)
         return Liveness(DaemonState.HUNG, f"The daemon (process {pid}) did not finish starting.", None, pid)
-    age = monotonic - own_heartbeat.beat_monotonic
-    if own_heartbeat.stalled:
-        return Liveness(
-            DaemonState.HUNG, f"The daemon (process {pid}) hangs: {own_heartbeat.stalled}.", own_heartbeat, pid
-        )
+    age = monotonic - own.beat_monotonic
+    if own.stalled:
+        return Liveness(DaemonState.HUNG, f"The daemon (process {pid}) hangs: {own.stalled}.", own, pid)
     if age > HEARTBEAT_MAX_AGE_SECONDS:
         text = f"The daemon (process {pid}) has not reported progress for {age:.0f} s."
-        return Liveness(DaemonState.HUNG, text, own_heartbeat, pid)
-    if own_heartbeat.version != version:
-        text = f"The daemon runs version {own_heartbeat.version}. This is version {version}."
-        return Liveness(DaemonState.UPGRADED, text, own_heartbeat, pid)
-    return Liveness(DaemonState.RUNNING, own_heartbeat.health, own_heartbeat, pid)
-
-
-def _stopped_text(last_heartbeat: Heartbeat | None) -> str:
-    # A daemon that stops cleanly removes its heartbeat; one that was killed cannot.
-    if last_heartbeat is None:
-        return "The daemon is not running."
-    return (
-        f"The daemon is not running: process {last_heartbeat.pid} did not stop cleanly. It was killed, failed, or "
-        "ended with the machine. Unfinished work is completed when it starts again."
-    )
-
-
-def _heartbeat_of(heartbeat: Heartbeat | None, process: RunningProcess) -> Heartbeat | None:
-    if heartbeat is None or (heartbeat.pid, heartbeat.started) != (process.pid, process.started):
-        return None
-    return heartbeat
+        return Liveness(DaemonState.HUNG, text, own, pid)
+    if own.version != version:
+        text = f"The daemon runs version {own.version}. This is version {version}."
+        return Liveness(DaemonState.UPGRADED, text, own, pid)
+    return Liveness(DaemonState.RUNNING, own.health, own, pid)
 
 
 def _stall_reason(heartbeat: Heartbeat) -> str:
     if not heartbeat.canary_ok:
         return EVENTS_NOT_ARRIVING
-    idle_seconds = heartbeat.beat_monotonic - heartbeat.worker_monotonic
-    if idle_seconds > WORKER_STALL_SECONDS:
+    if heartbeat.beat_monotonic - heartbeat.worker_monotonic > WORKER_STALL_SECONDS:
         return f"the worker makes no progress ({heartbeat.job})" if heartbeat.job else "the worker makes no progress"
     return ""

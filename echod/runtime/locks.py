@@ -51,12 +51,8 @@ class WorkerBusyError(LockHeldError):
 class LockOwner:
     """The content of a lock file: the process that holds the lock.
 
-    Attributes:
-        pid: its process number.
-        started: its start (`RunningProcess.started`), which distinguishes it from a later process with the same number.
-        version: its version of echod.
-        since: Unix seconds at which it took the lock, for display.
-        since_monotonic: `since` by the monotonic clock, for arithmetic.
+    `started` (`RunningProcess.started`) distinguishes it from a later process with the same number. It took the lock
+    at `since` (Unix seconds, for display), and at `since_monotonic` by the clock for arithmetic.
     """
 
     pid: int
@@ -83,11 +79,7 @@ def this_process() -> LockOwner:
 
 
 class LockState(NamedTuple):
-    """The state of a lock: held or not, and its owner.
-
-    Attributes:
-        owner: None if the file contains nothing readable; the last owner if the lock is not held.
-    """
+    """The state of a lock. `owner` is the last owner if it is not held; None if the file contains nothing readable."""
 
     held: bool
     owner: LockOwner | None
@@ -158,10 +150,10 @@ def daemon_lock(path: Path, owner: LockOwner, seconds: float = DAEMON_LOCK_TIMEO
         AlreadyRunningError: another daemon holds it.
         StateError: it cannot be taken (no directory, no permission, no locks on this file system).
     """
-    with _acquire(path, owner, seconds, _never_cancelled) as held_lock:
+    with _acquire(path, owner, seconds) as held_lock:
         if held_lock is None:
-            current_owner = _read_owner(path)
-            raise AlreadyRunningError(f"echod is already running{_describe_owner(current_owner)}.", current_owner)
+            current = _read_owner(path)
+            raise AlreadyRunningError(f"echod is already running{_describe_owner(current)}.", current)
         yield held_lock
 
 
@@ -171,27 +163,25 @@ def worker_lock(
 ) -> Iterator[HeldLock]:
     """Hold the lock that allows running a job. Take and release it in the same thread, and never twice.
 
-    Args:
-        path: `Paths.worker_lock`.
-        owner: this process, which is written into the file.
-        seconds: the longest time to wait.
-        cancelled: called while waiting; True ends the wait before its deadline.
+    `cancelled` is called while waiting. If it returns True, the wait ends before its deadline.
 
     Raises:
         WorkerBusyError: another process held it for all of that time.
         StateError: it cannot be taken.
     """
-    with _acquire(path, owner, seconds, cancelled or _never_cancelled) as held_lock:
+    with _acquire(path, owner, seconds, cancelled) as held_lock:
         if held_lock is None:
-            current_owner = _read_owner(path)
+            current = _read_owner(path)
             raise WorkerBusyError(
-                f"A job is running{_describe_owner(current_owner)}. Try again when it is finished.", current_owner
+                f"A job is running{_describe_owner(current)}. Try again when it is finished.", current
             )
         yield held_lock
 
 
 @contextmanager
-def _acquire(path: Path, owner: LockOwner, seconds: float, cancelled: Callable[[], bool]) -> Iterator[HeldLock | None]:
+def _acquire(
+    path: Path, owner: LockOwner, seconds: float, cancelled: Callable[[], bool] | None = None
+) -> Iterator[HeldLock | None]:
     from filelock import FileLock, Timeout  # noqa: PLC0415  (slow to load, and readers of a lock do without)
 
     held_lock = HeldLock(path)
@@ -202,13 +192,8 @@ def _acquire(path: Path, owner: LockOwner, seconds: float, cancelled: Callable[[
         os.ftruncate(descriptor, len(text))
         held_lock._descriptor = descriptor  # noqa: SLF001  (ours; borrowed from the lock until it is released)
 
-    lock = FileLock(
-        path,
-        mode=PRIVATE_FILE_MODE,
-        thread_local=False,  # other threads call is_current
-        preserve_lock_file=True,
-        on_acquired=write_owner,
-    )
+    # Not thread_local: other threads call is_current.
+    lock = FileLock(path, mode=PRIVATE_FILE_MODE, thread_local=False, preserve_lock_file=True, on_acquired=write_owner)
     try:
         path.parent.stat()  # filelock would create a missing directory itself, and not a private one
         lock.acquire(timeout=seconds, cancel_check=cancelled)
@@ -239,7 +224,3 @@ def _describe_owner(owner: LockOwner | None) -> str:
         return ""
     since = datetime.fromtimestamp(owner.since).astimezone()
     return f" (process {owner.pid}, version {owner.version}, since {since:%Y-%m-%d %H:%M})"
-
-
-def _never_cancelled() -> bool:
-    return False

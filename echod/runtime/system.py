@@ -15,9 +15,7 @@ from pathlib import Path
 MIN_FREE_BYTES = 32 << 20
 """Below this, the blobs of one commit of the largest files may not fit any more."""
 
-_REMOTE_TYPES = re.compile(
-    r"nfs4?|cifs|smb3?|smbfs|9p|fuse\..+|fuse|drvfs|vboxsf|virtiofs|ceph|afs|ncpfs|prl_fs|vmhgfs"
-)
+_REMOTE_TYPES = re.compile(r"nfs4?|cifs|smb3?|smbfs|9p|fuse(\..+)?|drvfs|vboxsf|virtiofs|ceph|afs|ncpfs|prl_fs|vmhgfs")
 _OCTAL_ESCAPE = re.compile(r"\\([0-7]{3})")
 
 
@@ -47,9 +45,7 @@ def read_mounts() -> str:
 def filesystem_type(path: Path, mounts: str) -> str | None:
     """Return the type of the file system of a path ("ext4", "nfs4", "fuse.sshfs"), or None if it is not known.
 
-    Args:
-        path: absolute and free of symlinks.
-        mounts: the text that `read_mounts` returned; proc_pid_mountinfo(5) describes its format.
+    The path is absolute and free of symlinks. proc_pid_mountinfo(5) describes the format of `mounts`.
     """
     nearest_mount, type_name = "", None
     for line in mounts.splitlines():
@@ -58,8 +54,9 @@ def filesystem_type(path: Path, mounts: str) -> str | None:
         if not separator or len(fields) < 5:  # noqa: PLR2004  (the mount point is the fifth)
             continue
         mount_point = _OCTAL_ESCAPE.sub(lambda octal: chr(int(octal[1], 8)), fields[4])
+        below = str(path) == mount_point or str(path).startswith(mount_point.rstrip(os.sep) + os.sep)
         # A later mount on the same point covers the earlier one.
-        if _is_mounted_below(mount_point, str(path)) and len(mount_point) >= len(nearest_mount):
+        if below and len(mount_point) >= len(nearest_mount):
             nearest_mount, type_name = mount_point, after.split(" ")[0]
     return type_name
 
@@ -69,20 +66,14 @@ def is_remote_filesystem(type_name: str | None) -> bool:
     return type_name is not None and _REMOTE_TYPES.fullmatch(type_name) is not None
 
 
-def _is_mounted_below(mount_point: str, path: str) -> bool:
-    return path == mount_point or path.startswith(mount_point.rstrip(os.sep) + os.sep)
-
-
 _HAS_PROC = Path("/proc/self/stat").exists()
 
 
 @dataclass(frozen=True, slots=True)
 class RunningProcess:
-    """A process that exists.
+    """A process that exists. `started` identifies its start, even if the wall clock is changed; compared as text.
 
-    Attributes:
-        started: identifies its start, even if the wall clock is changed. Only compared as text.
-        suspended: a signal stopped it (SIGSTOP, a terminal, a debugger), so it makes no progress.
+    If it is `suspended`, a signal stopped it (SIGSTOP, a terminal, a debugger), so it makes no progress.
     """
 
     pid: int
@@ -121,12 +112,10 @@ def _find_with_psutil(pid: int) -> RunningProcess | None:
 
     try:
         process = psutil.Process(pid)
-        status = process.status()
-        started = process.create_time()
+        status, started = process.status(), process.create_time()
     except psutil.Error:
         return None
     if status == psutil.STATUS_ZOMBIE:
         return None
-    return RunningProcess(
-        pid, f"{started:.2f}", suspended=status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP}
-    )
+    suspended = status in {psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP}
+    return RunningProcess(pid, f"{started:.2f}", suspended)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
@@ -32,8 +32,6 @@ _POLL_SECONDS = 0.05
 _RECORDED_VARIABLES = ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 """These decide where memory, settings and state are. A service without them would use other directories."""
 
-_RECORDED_PREFIX = "ECHOD_"
-
 
 class ServiceError(EchodError):
     """The supervisor did not do what was requested. The message contains the next step."""
@@ -41,11 +39,6 @@ class ServiceError(EchodError):
 
 class ForeignFileError(ServiceError):
     """The service file exists and was not written by echod."""
-
-
-def not_installed_error() -> ServiceError:
-    """Return the error of a verb that needs an installed service."""
-    return ServiceError("The service is not installed. Install it with: echod service install")
 
 
 def other_daemon_error(pid: int) -> ServiceError:
@@ -65,38 +58,28 @@ class ServiceConfig:
 
 
 def build_service_config(python: Path, environ: Mapping[str, str]) -> ServiceConfig:
-    """Record how this installation is run.
+    """Record how this installation is run, from the environment of the installing shell.
 
-    Args:
-        python: the interpreter of this process (`sys.executable`). Its symlinks are kept, because they make up a
-            virtual environment.
-        environ: the environment of the installing shell.
+    The symlinks of `python` (`sys.executable`) are kept, because they make up a virtual environment.
 
     Raises:
         ServiceError: a service file cannot contain one of the values.
     """
     script = python.parent / "echod"
     command = (str(script), "run") if os.access(script, os.X_OK) else (str(python), "-m", "echod", "run")
-    recorded_variables = {
-        name: value
-        for name, value in sorted(environ.items())
-        if value and (name in _RECORDED_VARIABLES or name.startswith(_RECORDED_PREFIX))
-    }
-    for name, value in [*recorded_variables.items(), *(("The path of echod", part) for part in command)]:
+    names = [name for name in sorted(environ) if name in _RECORDED_VARIABLES or name.startswith("ECHOD_")]
+    recorded = tuple((name, environ[name]) for name in names if environ[name])
+    for name, value in [*recorded, *(("The path of echod", part) for part in command)]:
         if any(ord(character) < ord(" ") for character in value):
             raise ServiceError(f"{name} contains a line break or control character, which a service file cannot.")
-    return ServiceConfig(command, tuple(recorded_variables.items()))
+    return ServiceConfig(command, recorded)
 
 
 class ServiceState(NamedTuple):
     """The state of the service in its supervisor.
 
-    Attributes:
-        file: the path of the service file, whether it exists or not.
-        installed: the service file exists.
-        up_to_date: it exists, and is the file that this installation would write.
-        active: the supervisor reports that the service is running; None if no supervisor answers.
-        detail: the supervisor's own word for the state.
+    It is `installed` if `file` exists, and `up_to_date` if that is the file that this installation would write.
+    `active` is None if no supervisor answers. `detail` is the supervisor's own word for the state.
     """
 
     file: Path
@@ -115,9 +98,7 @@ class Service(Protocol):
     def install(self, service_config: ServiceConfig, *, force: bool) -> tuple[str, ...]:
         """Install, enable and start the service, and wait until it answers. Repeating this changes nothing.
 
-        Args:
-            service_config: how the daemon is run.
-            force: replace a service file that echod did not write.
+        `force` replaces a service file that echod did not write.
         """
 
     def uninstall(self, *, force: bool) -> tuple[str, ...]:
@@ -143,14 +124,9 @@ class Clock(NamedTuple):
     sleep: Callable[[float], object]
 
 
-def wait_for_liveness(
-    is_done: Callable[[Liveness], bool],
-    probe: Callable[[], Liveness],
-    clock: Clock,
-    seconds: float = START_TIMEOUT_SECONDS,
-) -> Liveness:
-    """Probe the daemon until `is_done`, at most for `seconds`. Return the last state either way."""
-    deadline = clock.monotonic() + seconds
+def wait_for_liveness(is_done: Callable[[Liveness], bool], probe: Callable[[], Liveness], clock: Clock) -> Liveness:
+    """Probe the daemon until `is_done`, at most for `START_TIMEOUT_SECONDS`. Return the last state either way."""
+    deadline = clock.monotonic() + START_TIMEOUT_SECONDS
     while not is_done(liveness := probe()) and clock.monotonic() < deadline:
         clock.sleep(_POLL_SECONDS)
     return liveness
@@ -187,36 +163,44 @@ class CommandRunner:
         Raises:
             ServiceError: it is not installed, or does not end in time.
         """
-        command: Sequence[str] = (*self._command, *arguments)
+        command, timeout = (*self._command, *arguments), self._timeout_seconds
         try:
-            completed = subprocess.run(
-                command, capture_output=True, text=True, errors="replace", check=False, timeout=self._timeout_seconds
+            done = subprocess.run(
+                command, capture_output=True, text=True, errors="replace", check=False, timeout=timeout
             )
         except FileNotFoundError as error:
             raise ServiceError(f"{self._command[0]} is not installed here.") from error
         except subprocess.TimeoutExpired as error:
-            raise ServiceError(f"{' '.join(command)} did not end within {self._timeout_seconds:.0f} s.") from error
-        return CommandResult(completed.returncode, completed.stdout, completed.stderr)
+            raise ServiceError(f"{' '.join(command)} did not end within {timeout:.0f} s.") from error
+        return CommandResult(done.returncode, done.stdout, done.stderr)
 
 
 class ManagedFile:
-    """One file of ours in another program's directory. It is recognised by its mark and written atomically."""
+    """One file of ours in another program's directory. It is recognised by its mark and written atomically.
+
+    Raises a `ServiceError` if the file cannot be read, written or removed.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def read(self) -> bytes | None:
-        """Return the content, or None if the file does not exist.
-
-        Raises:
-            ServiceError: it cannot be read.
-        """
+        """Return the content, or None if the file does not exist."""
         try:
             return self.path.read_bytes()
         except FileNotFoundError:
             return None
         except OSError as error:
             raise ServiceError(f"{self.path} cannot be read ({error.strerror}).") from error
+
+    def check_installed(self) -> None:
+        """Check that the file exists.
+
+        Raises:
+            ServiceError: it does not.
+        """
+        if self.read() is None:
+            raise ServiceError("The service is not installed. Install it with: echod service install")
 
     def check_managed(self) -> None:
         """Check that the file does not exist or has our mark.
@@ -229,11 +213,7 @@ class ManagedFile:
             raise ForeignFileError(f"{self.path} was not written by echod. Move it away, or replace it with --force.")
 
     def write(self, data: bytes) -> bool:
-        """Make `data` the content of the file. Return False if it is already.
-
-        Raises:
-            ServiceError: it cannot be written.
-        """
+        """Make `data` the content of the file. Return False if it is already."""
         if self.read() == data:
             return False
         try:
@@ -243,11 +223,7 @@ class ManagedFile:
         return True
 
     def remove(self) -> bool:
-        """Remove the file. Return False if it does not exist.
-
-        Raises:
-            ServiceError: it cannot be removed.
-        """
+        """Remove the file. Return False if it does not exist."""
         try:
             self.path.unlink()
         except FileNotFoundError:

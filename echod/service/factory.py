@@ -19,13 +19,7 @@ from echod.service.systemd import SystemdService
 
 
 def create_service(platform: str, paths: Paths, version: str, environ: Mapping[str, str]) -> Service:
-    """Return the service of this user on this machine.
-
-    Args:
-        platform: as in `sys.platform`.
-        paths: where the daemon's lock and heartbeat are.
-        version: our version.
-        environ: the environment. `XDG_CONFIG_HOME` decides where systemd searches for the user's units.
+    """Return the service of this user on this machine. `platform` is as in `sys.platform`.
 
     Raises:
         ServiceError: the platform has no supported supervisor.

@@ -23,7 +23,6 @@ from echod.service.base import (
     ServiceConfig,
     ServiceError,
     ServiceState,
-    not_installed_error,
     other_daemon_error,
     wait_for_liveness,
 )
@@ -55,21 +54,14 @@ def render_plist(template: str, service_config: ServiceConfig, stderr: Path) -> 
     agent["EnvironmentVariables"] = {"PATH": AGENT_PATH, **dict(service_config.environment)}
     agent["StandardErrorPath"] = str(stderr)
     head, separator, body = plistlib.dumps(agent, sort_keys=False).partition(_DOCTYPE_END)
-    return (
-        head + separator + b"<!-- " + MANAGED_MARK + b": `echod service install` writes this file again. -->\n" + body
-    )
+    comment = b"<!-- " + MANAGED_MARK + b": `echod service install` writes this file again. -->\n"
+    return head + separator + comment + body
 
 
 class LaunchdService:
-    """Implements `Service` with `launchctl`.
+    """Implements `Service` with `launchctl`. The agent runs in the graphical session of the user `uid`.
 
-    Args:
-        agent_directory: the directory of the user's own agents.
-        launchctl: runs commands of launchd.
-        uid: the user in whose graphical session the agent runs.
-        log_file: the daemon's log.
-        probe: returns the state of the daemon.
-        clock: for waiting.
+    `agent_directory` is the directory of the user's own agents. `probe` returns the state of the daemon.
     """
 
     def __init__(
@@ -93,16 +85,14 @@ class LaunchdService:
     def read_state(self, service_config: ServiceConfig) -> ServiceState:
         """Return the state of the agent; see `Service.read_state`."""
         content = self._file.read()
+        active: bool | None
         try:
-            result = self._launchctl.run("list", LAUNCHD_LABEL)
+            active = self._launchctl.run("list", LAUNCHD_LABEL).succeeded
+            detail = "loaded" if active else "not loaded"
         except ServiceError as error:
-            return ServiceState(
-                self._file.path, content is not None, content == self._render(service_config), None, str(error)
-            )
-        detail = "loaded" if result.succeeded else "not loaded"
-        return ServiceState(
-            self._file.path, content is not None, content == self._render(service_config), result.succeeded, detail
-        )
+            active, detail = None, str(error)
+        up_to_date = content == self._render(service_config)
+        return ServiceState(self._file.path, content is not None, up_to_date, active, detail)
 
     def install(self, service_config: ServiceConfig, *, force: bool) -> tuple[str, ...]:
         """Install and start the agent; see `Service.install`."""
@@ -110,8 +100,9 @@ class LaunchdService:
         if not force:
             self._file.check_managed()
         loaded = self._launchctl.run("list", LAUNCHD_LABEL).succeeded
-        if not loaded:
-            self._check_no_daemon()
+        heartbeat = None if loaded else self._probe().heartbeat
+        if heartbeat is not None:
+            raise other_daemon_error(heartbeat.pid)
         self._log_file.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
         changed = self._file.write(agent)
         if loaded and not changed and self._probe().state is DaemonState.RUNNING:
@@ -133,7 +124,7 @@ class LaunchdService:
 
     def start(self) -> tuple[str, ...]:
         """Start the agent and wait until it answers."""
-        self._check_installed()
+        self._file.check_installed()
         if self._probe().is_answering:
             return ("The service is already running.",)
         if not self._launchctl.run("kickstart", self._target).succeeded:
@@ -143,7 +134,7 @@ class LaunchdService:
 
     def stop(self) -> tuple[str, ...]:
         """Stop the agent until the next login."""
-        self._check_installed()
+        self._file.check_installed()
         # It then ends with 0, and launchd restarts only failures.
         self._launchctl.run("kill", "SIGTERM", self._target)
         liveness = wait_for_liveness(lambda current: current.state is DaemonState.STOPPED, self._probe, self._clock)
@@ -153,7 +144,7 @@ class LaunchdService:
 
     def restart(self) -> tuple[str, ...]:
         """Restart the agent and wait until it answers."""
-        self._check_installed()
+        self._file.check_installed()
         if not self._launchctl.run("kickstart", "-k", self._target).succeeded:
             self._bootstrap()
         self._wait_until_answering()
@@ -165,9 +156,8 @@ class LaunchdService:
         return ("tail", "-n", str(lines), *following, str(self._log_file))
 
     def _render(self, service_config: ServiceConfig) -> bytes:
-        return render_plist(
-            read_template("launchd", PLIST_NAME), service_config, self._log_file.with_name("launchd.err")
-        )
+        stderr = self._log_file.with_name("launchd.err")
+        return render_plist(read_template("launchd", PLIST_NAME), service_config, stderr)
 
     def _bootstrap(self) -> None:
         result = CommandResult(BOOTSTRAP_BUSY, "", "")
@@ -189,12 +179,3 @@ class LaunchdService:
         liveness = wait_for_liveness(lambda current: current.is_answering, self._probe, self._clock)
         if not liveness.is_answering:
             raise ServiceError(f"launchd started the service, but it does not answer. {liveness.text} {LOGS_HINT}")
-
-    def _check_installed(self) -> None:
-        if self._file.read() is None:
-            raise not_installed_error()
-
-    def _check_no_daemon(self) -> None:
-        liveness = self._probe()
-        if liveness.heartbeat is not None:
-            raise other_daemon_error(liveness.heartbeat.pid)

@@ -24,9 +24,7 @@ PLIST_NAME = f"{LAUNCHD_LABEL}.plist"
 def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
     """Return the file that `echod service install` writes; None where there is no supported supervisor.
 
-    Args:
-        platform: as in `sys.platform`.
-        environ: `XDG_CONFIG_HOME` decides where systemd searches for the user's units.
+    `platform` is as in `sys.platform`, here and below.
     """
     if platform == "linux":
         return systemd_unit_directory(environ) / SYSTEMD_UNIT
@@ -34,18 +32,14 @@ def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
 
 
 def systemd_unit_directory(environ: Mapping[str, str]) -> Path:
-    """Return the directory in which systemd searches for the user's units."""
-    return _config_home(environ) / "systemd" / "user"
+    """Return the directory in which systemd searches for the user's units; `XDG_CONFIG_HOME` may decide that."""
+    configured = Path(environ.get("XDG_CONFIG_HOME", ""))
+    return (configured if configured.is_absolute() else Path.home() / ".config") / "systemd" / "user"
 
 
 def launchd_agent_directory() -> Path:
     """Return the directory in which launchd searches for the user's agents."""
     return Path.home() / "Library" / "LaunchAgents"
-
-
-def _config_home(environ: Mapping[str, str]) -> Path:
-    configured = environ.get("XDG_CONFIG_HOME", "")
-    return Path(configured) if Path(configured).is_absolute() else Path.home() / ".config"
 
 
 def is_launchd_agent(environ: Mapping[str, str]) -> bool:
@@ -72,12 +66,7 @@ def read_template(kind: str, name: str) -> str:
 
 
 def start_hint(platform: str, environ: Mapping[str, str]) -> str:
-    """Return the commands that start a stopped daemon.
-
-    Args:
-        platform: as in `sys.platform`.
-        environ: `XDG_CONFIG_HOME` decides where systemd searches for the user's units.
-    """
+    """Return the commands that start a stopped daemon."""
     file = service_file(platform, environ)
     if file is None:
         return "echod run"
@@ -85,7 +74,7 @@ def start_hint(platform: str, environ: Mapping[str, str]) -> str:
 
 
 def recovery_hint(liveness: Liveness, platform: str, environ: Mapping[str, str]) -> str:
-    """Return a sentence about how to get an answering daemon; "" if it is running. Arguments as in `start_hint`."""
+    """Return a sentence about how to get an answering daemon; "" if it is running."""
     match liveness.state:
         case DaemonState.STOPPED | DaemonState.HUNG | DaemonState.UPGRADED:
             return restart_hint(liveness, platform, environ)
@@ -98,7 +87,7 @@ def recovery_hint(liveness: Liveness, platform: str, environ: Mapping[str, str])
 
 
 def restart_hint(liveness: Liveness, platform: str, environ: Mapping[str, str]) -> str:
-    """Return a sentence about how to restart or start the daemon. Arguments as in `start_hint`."""
+    """Return a sentence about how to restart or start the daemon."""
     if liveness.state is DaemonState.STOPPED:
         return f"Start it with: {start_hint(platform, environ)}"
     file = service_file(platform, environ)

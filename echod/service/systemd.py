@@ -19,7 +19,6 @@ from echod.service.base import (
     ServiceConfig,
     ServiceError,
     ServiceState,
-    not_installed_error,
     other_daemon_error,
     wait_for_liveness,
 )
@@ -52,15 +51,9 @@ def _quote(text: str) -> str:
 
 
 class SystemdService:
-    """Implements `Service` with `systemctl --user`.
+    """Implements `Service` with `systemctl --user`, and `loginctl` to look at the lingering of `user`.
 
-    Args:
-        unit_directory: the directory of the user's own units.
-        systemctl: runs commands of the user's manager.
-        loginctl: runs queries about lingering.
-        probe: returns the state of the daemon.
-        clock: for waiting.
-        user: the user for whom lingering may be enabled.
+    `unit_directory` is the directory of the user's own units. `probe` returns the state of the daemon.
     """
 
     def __init__(
@@ -115,8 +108,10 @@ class SystemdService:
         """Stop and remove the unit; see `Service.uninstall`."""
         if not force:
             self._file.check_managed()
-        messages: list[str] = []
         installed = self._file.read() is not None
+        messages = [
+            "The service is removed. Memory, settings and state are kept." if installed else "It is not installed."
+        ]
         if installed:
             result = self._systemctl.run("disable", "--now", SYSTEMD_UNIT)
             if not result.succeeded:
@@ -130,12 +125,9 @@ class SystemdService:
         if installed:
             self._systemctl.run("daemon-reload")
             self._systemctl.run("reset-failed", SYSTEMD_UNIT)
-        messages.insert(
-            0, "The service is removed. Memory, settings and state are kept." if installed else "It is not installed."
-        )
-        drop_in_directory = self._file.path.with_name(f"{SYSTEMD_UNIT}.d")
-        if drop_in_directory.is_dir():
-            messages.append(f"Your own changes in {drop_in_directory} are kept too.")
+        drop_ins = self._file.path.with_name(f"{SYSTEMD_UNIT}.d")
+        if drop_ins.is_dir():
+            messages.append(f"Your own changes in {drop_ins} are kept too.")
         return tuple(messages)
 
     def start(self) -> tuple[str, ...]:
@@ -165,17 +157,16 @@ class SystemdService:
 
     def logs_command(self, *, lines: int, follow: bool) -> tuple[str, ...]:
         """Return the command that shows the unit's journal."""
-        following = ("--follow",) if follow else ("--no-pager",)
-        return ("journalctl", f"--user-unit={SYSTEMD_UNIT}", f"--lines={lines}", *following)
+        following = "--follow" if follow else "--no-pager"
+        return ("journalctl", f"--user-unit={SYSTEMD_UNIT}", f"--lines={lines}", following)
 
     def _run_and_wait(self, verb: str) -> None:
         self._systemctl.run("reset-failed", SYSTEMD_UNIT)  # the user's request clears earlier failures
         result = self._systemctl.run(verb, SYSTEMD_UNIT)
         if not result.succeeded:
             if self._read_property("ExecMainStatus") == str(int(ExitCode.CONFIGURATION)):
-                raise ConfigurationError(
-                    f"The service cannot use its configuration. Check it with: echod config. {LOGS_HINT}"
-                )
+                text = "The service cannot use its configuration. Check it with: echod config."
+                raise ConfigurationError(f"{text} {LOGS_HINT}")
             raise ServiceError(f"The service did not start ({result.error_line}). {LOGS_HINT}")
         liveness = wait_for_liveness(lambda current: current.is_answering, self._probe, self._clock)
         if not liveness.is_answering:
@@ -197,22 +188,19 @@ class SystemdService:
             )
 
     def _check_installed(self) -> None:
-        if self._file.read() is None:
-            raise not_installed_error()
+        self._file.check_installed()
         self._check_manager()
 
     def _check_no_other_daemon(self) -> None:
         liveness = self._probe()
-        if liveness.heartbeat is None or str(liveness.heartbeat.pid) == self._read_property("MainPID"):
-            return
-        raise other_daemon_error(liveness.heartbeat.pid)
+        if liveness.heartbeat is not None and str(liveness.heartbeat.pid) != self._read_property("MainPID"):
+            raise other_daemon_error(liveness.heartbeat.pid)
 
     def _linger_hint(self) -> tuple[str, ...]:
         result = self._loginctl.run("show-user", self._user, "--property=Linger", "--value")
         if result.succeeded and result.out.strip() == "yes":
             return ()
-        command = f"loginctl enable-linger {self._user}"
-        return (f"It runs while you are logged in. To run it without a login too: {command}",)
+        return (f"It runs while you are logged in. To run it without a login too: loginctl enable-linger {self._user}",)
 
     def _read_property(self, name: str) -> str:
         result = self._systemctl.run("show", SYSTEMD_UNIT, f"--property={name}", "--value")

@@ -39,22 +39,14 @@ _CHECK_SECONDS: Final = 30.0
 
 
 def check_in_process(file: Path, environ: Mapping[str, str]) -> Settings:
-    """Check the settings in this process, which loads pydantic.
-
-    Raises:
-        ConfigurationError: they cannot be used; the message names every wrong key, with file and line.
-    """
+    """Check the settings in this process, which loads pydantic; see `load_settings`."""
     from echod.settings.loader import load_settings  # noqa: PLC0415  pydantic takes 170 ms to load
 
     return load_settings(file, environ)
 
 
 def check_in_child(file: Path, environ: Mapping[str, str]) -> Settings:
-    """Check the settings in a child process, for a daemon that would keep pydantic's 20 MB for its whole life.
-
-    Raises:
-        ConfigurationError: they cannot be used; the message names every wrong key, with file and line.
-    """
+    """Check the settings in a child process, for a daemon that would keep pydantic's 20 MB for its whole life."""
     import subprocess  # noqa: PLC0415  10 ms, and the cache mostly has the settings
 
     # -P: what is in the working directory is not imported.
@@ -72,13 +64,7 @@ def check_in_child(file: Path, environ: Mapping[str, str]) -> Settings:
 def effective_settings(
     file: Path, environ: Mapping[str, str], cache: Path, *, check: Check = check_in_process
 ) -> Settings:
-    """Return the settings in force.
-
-    Args:
-        file: the settings file, which need not exist.
-        environ: the process environment.
-        cache: the file that keeps checked settings.
-        check: checks the settings if the cache does not have them.
+    """Return the settings in force. `file` need not exist. `check` is called if `cache` does not have them.
 
     Raises:
         ConfigurationError: they cannot be used; the message names every wrong key, with file and line.
@@ -154,13 +140,7 @@ def _write_variants(cache: Path, variants: list[_Variant]) -> None:
 
 
 def settings_warnings(file: Path, environ: Mapping[str, str], uid: int) -> tuple[str, ...]:
-    """Return a sentence for each variable that sets nothing, and for each way in which others can change the file.
-
-    Args:
-        file: the settings file.
-        environ: the process environment.
-        uid: the user who runs echod.
-    """
+    """Return a sentence for each variable that sets nothing, and for each way in which others can change the file."""
     return (*unknown_variable_warnings(environ), *insecure_file_warnings(file, uid))
 
 
@@ -176,17 +156,11 @@ def unknown_variable_warnings(environ: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def insecure_file_warnings(file: Path, uid: int) -> tuple[str, ...]:
-    """Return a warning for each way in which others can change or replace the settings file.
-
-    Args:
-        file: the settings file. One that is missing or has no readable status is left to the check.
-        uid: the user who runs echod.
-    """
+    """Return a warning for each way in which users other than `uid` can change or replace the settings file."""
     try:
-        status = file.stat()
-        directory_status = file.parent.stat()
+        status, directory_status = file.stat(), file.parent.stat()
     except OSError:
-        return ()
+        return ()  # left to the check
     messages = []
     if status.st_uid not in (uid, 0):
         messages.append(f"{file} belongs to another user, who can change what echod does here. Change its owner.")

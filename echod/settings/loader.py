@@ -101,14 +101,10 @@ class SettingSourceKind(StrEnum):
 
 
 class SettingSource(NamedTuple):
-    """A setting in force and the source of its value.
+    """A setting in force and the source of its value. Value and default are as JSON has them.
 
-    Attributes:
-        key: its name, with its table: `gate.sessions`.
-        value: its value in JSON.
-        default: its default in JSON.
-        kind: the kind of source.
-        location: `file:line`, or the variable's name; None for a default.
+    `key` is its name, with its table: `gate.sessions`. `location` is `file:line`, or the variable's name; None for a
+    default.
     """
 
     key: str
@@ -147,19 +143,13 @@ class _Root(BaseSettings):
 
 def _derive_model() -> type[_Root]:
     """Derive the model that checks from the declarations."""
-    fields: dict[str, Any] = {
-        declared.keys[0]: _field(declared) for declared in schema.declarations() if len(declared.keys) == 1
-    }
+    declared = schema.declarations()
+    fields: dict[str, Any] = {one.keys[0]: _field(one) for one in declared if len(one.keys) == 1}
     for table in schema.tables():
-        inner: dict[str, Any] = {
-            declared.keys[1]: _field(declared) for declared in schema.declarations() if declared.keys[0] == table
-        }
+        inner: dict[str, Any] = {one.keys[1]: _field(one) for one in declared if one.keys[0] == table}
         validators: dict[str, Any] = {"consistent": model_validator(mode="after")(_check_policy)}
         model = create_model(
-            f"{table.title()}Table",
-            __base__=_Table,
-            __validators__=validators if table == "policy" else None,
-            **inner,
+            f"{table.title()}Table", __base__=_Table, __validators__=validators if table == "policy" else None, **inner
         )
         fields[table] = (model, Field(default_factory=model))
     return create_model("SettingsModel", __base__=_Root, **fields)
@@ -212,17 +202,13 @@ def load_settings(file: Path, environ: Mapping[str, str]) -> Settings:
     Raises:
         ConfigurationError: they cannot be used; the message names every wrong key, with file and line.
     """
-    return _to_settings(_validate(_read_file(file, environ), _read_variables(environ), environ))
+    return _validate(_read_file(file, environ), _read_variables(environ), environ)
 
 
 def setting_sources(file: Path, environ: Mapping[str, str]) -> tuple[SettingSource, ...]:
-    """Return every setting with its value and its source, in the order of `config.example.toml`.
-
-    Raises:
-        ConfigurationError: as `load_settings`.
-    """
+    """Return every setting with its value and its source, in the order of `config.example.toml`."""
     settings_file, variables = _read_file(file, environ), _read_variables(environ)
-    settings = _to_settings(_validate(settings_file, variables, environ))
+    settings = _validate(settings_file, variables, environ)
     sources = []
     for declared in schema.declarations():
         keys = declared.keys
@@ -249,11 +235,7 @@ def _read_file(file: Path, environ: Mapping[str, str]) -> SettingsFile:
 
 
 def read_settings_file(path: Path, *, must_exist: bool) -> SettingsFile:
-    """Read the settings file at `path`.
-
-    Args:
-        path: the file.
-        must_exist: whether its absence is a mistake, because the user named it.
+    """Read the settings file at `path`. With `must_exist`, its absence is a mistake, because the user named it.
 
     Raises:
         ConfigurationError: it cannot be read, or is not TOML; with the line where that is known.
@@ -312,11 +294,14 @@ def _read_variables(environ: Mapping[str, str]) -> Mapping[str, Any]:
         raise ConfigurationError(f"{name} is not JSON; a list is written like '[\"~/src/*\"]'.") from error
 
 
-def _validate(file: SettingsFile, variables: Mapping[str, Any], environ: Mapping[str, str]) -> BaseModel:
+def _validate(file: SettingsFile, variables: Mapping[str, Any], environ: Mapping[str, str]) -> Settings:
+    """Return the values that were checked as the plain values that the packages use."""
     try:
-        return _SettingsModel(**_merge(file.values, variables))
+        values = dict(_SettingsModel(**_merge(file.values, variables)))
     except ValidationError as error:
         raise ConfigurationError("\n".join(_error_message(dict(e), file, environ) for e in error.errors())) from error
+    table_values = {table: dict(values.pop(table)) for table in schema.tables()}
+    return schema.build_settings(values, table_values)
 
 
 def _merge(file: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, Any]:
@@ -326,13 +311,6 @@ def _merge(file: Mapping[str, Any], variables: Mapping[str, Any]) -> dict[str, A
         table = merged.get(name)
         merged[name] = {**table, **value} if isinstance(table, dict) and isinstance(value, dict) else value
     return merged
-
-
-def _to_settings(model: BaseModel) -> Settings:
-    """Return the values that were checked as the plain values that the packages use."""
-    values = dict(model)
-    table_values = {table: dict(values.pop(table)) for table in schema.tables()}
-    return schema.build_settings(values, table_values)
 
 
 def _error_message(error: Mapping[str, Any], file: SettingsFile, environ: Mapping[str, str]) -> str:

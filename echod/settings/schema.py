@@ -20,14 +20,9 @@ PATH_VARIABLES: Final = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHO
 
 
 class Declaration(NamedTuple):
-    """One setting as it is declared.
+    """One setting as it is declared. `keys` is its name, after the name of its table if it is in one.
 
-    Attributes:
-        keys: its name, after the name of its table if it is in one.
-        type: its type without the limits.
-        default: its value if neither the file nor a variable sets it.
-        limits: `Range` and `Each` values.
-        description: one or two sentences.
+    `type` is its type without the limits, which are `Range` and `Each` values.
     """
 
     keys: tuple[str, ...]
@@ -50,19 +45,16 @@ class Declaration(NamedTuple):
 @functools.cache
 def declarations() -> tuple[Declaration, ...]:
     """Return every setting in the order of the declarations: those of no table first, then table by table."""
-    own_names = set(Settings._fields)
     found: list[Declaration] = []
     for name, hint in get_type_hints(Settings, include_extras=True).items():
         default = Settings._field_defaults[name]
         if not is_table(hint):
             found.append(_declaration((name,), hint, default))
             continue
-        # A line limit is a number of the policies too, and declared as a setting beside them.
-        found.extend(
-            _declaration((name, inner), inner_hint, getattr(default, inner))
-            for inner, inner_hint in get_type_hints(hint, include_extras=True).items()
-            if inner not in own_names
-        )
+        for inner, inner_hint in get_type_hints(hint, include_extras=True).items():
+            # A line limit is a number of the policies too, and declared as a setting beside them.
+            if inner not in Settings._fields:
+                found.append(_declaration((name, inner), inner_hint, getattr(default, inner)))
     return tuple(found)
 
 
@@ -85,9 +77,8 @@ def tables() -> tuple[str, ...]:
 @functools.cache
 def known_variables() -> frozenset[str]:
     """Return the variables that set something: one for each setting, and one for each table as JSON."""
-    return frozenset(
-        {declared.variable for declared in declarations()} | {ENV_PREFIX + table.upper() for table in tables()}
-    )
+    of_tables = {ENV_PREFIX + table.upper() for table in tables()}
+    return frozenset({declared.variable for declared in declarations()} | of_tables)
 
 
 def set_variables(environ: Mapping[str, str]) -> dict[str, str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from echod.workflows import files
-from echod.workflows.markers import edits, git, locks, sessions, signals, state_files
+from echod.workflows.markers import agents, edits, git, state_files
 from echod.workflows.markers.arcs import ARC_DIRECTORIES, read_checkpoints, read_loops
 from echod.workflows.model import (
     NO_OWNER,
@@ -28,15 +28,9 @@ from echod.workflows.model import (
     ProcessTable,
 )
 
-# Each is watched by itself, without its subdirectories.
-_MARKER_DIRECTORIES = (
-    "tmp",
-    signals.DIRECTORY,
-    locks.DIRECTORY,
-    *files.UPSTREAM_DIRECTORIES,
-    *ARC_DIRECTORIES,
-    ".rune/audit-state",
-)
+# Each is watched by itself, without its subdirectories. So are the newest few of those in the parents.
+_PARENT_DIRECTORIES = (*ARC_DIRECTORIES, agents.SIGNALS_DIRECTORY, state_files.LOCKS_DIRECTORY)
+_MARKER_DIRECTORIES = ("tmp", *files.UPSTREAM_DIRECTORIES, ".rune/audit-state", *_PARENT_DIRECTORIES)
 _MAX_WATCHED_CHILDREN = 4
 
 
@@ -65,30 +59,25 @@ def collect_observations(
     """
     root = Path(os.path.realpath(project))
     arcs, arc_problems = read_checkpoints(root, processes)
-    team_markers, team_activity = signals.read_markers(root)
+    team_markers, team_activity = agents.read_teams(root)
     markers = (
         *read_declared(declared, processes),
         *state_files.read_markers(root, team_activity, processes),
         *read_loops(root, arcs, processes),
         *(arc.marker for arc in arcs.values()),
         *arc_problems,
-        *locks.read_markers(root, processes),
+        *state_files.read_locks(root, processes),
         *team_markers,
-        *(sessions.read_markers(claude_home, root, processes) if claude_home else ()),
+        *(agents.read_sessions(claude_home, root, processes) if claude_home else ()),
         *git.read_markers(root, stores),
     )
     changes, editors = edits.read_edits(root, stores, changed_since, own_mtime, processes)
-    return GateObservations(markers, changes, editors, last_ended, _inaccessible_paths(root))
-
-
-def _inaccessible_paths(root: Path) -> tuple[tuple[str, str], ...]:
-    if not files.is_link(root / "tmp"):
-        return ()
     text = (
         "tmp is a symbolic link, which echod does not follow, so it cannot see most workflows here; "
         "announce them with echod workflow begin"
     )
-    return (("tmp", text),)
+    inaccessible = (("tmp", text),) if files.is_link(root / "tmp") else ()
+    return GateObservations(markers, changes, editors, last_ended, inaccessible)
 
 
 def read_declared(declared: Sequence[DeclaredWorkflow], processes: ProcessTable) -> tuple[Marker, ...]:
@@ -166,7 +155,7 @@ def marker_directories(project: Path) -> tuple[Path, ...]:
     """
     root = Path(os.path.realpath(project))
     directories = {_nearest_directory(root / name, root) for name in _MARKER_DIRECTORIES}
-    for parent in (*ARC_DIRECTORIES, signals.DIRECTORY, locks.DIRECTORY):
+    for parent in _PARENT_DIRECTORIES:
         directories |= set(_newest_subdirectories(root / parent, root))
     return tuple(sorted(directories))
 

@@ -32,6 +32,7 @@ JsonObject = dict[str, object]
 
 _PID = re.compile(r"[0-9]{1,7}")
 _MAX_PID = 4_194_303
+_FRACTION = re.compile(r"\d*\.\d*")
 _EPOCH_DIVISOR = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 _MIN_TIME = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
 _MAX_TIME = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
@@ -51,12 +52,9 @@ ENDED_STATUSES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class MarkerFile:
-    """A regular file that exists.
+    """A regular file that exists. `data` are its first bytes, None if it cannot be read; `complete`: this is all of it.
 
-    Attributes:
-        data: its first bytes, None if it cannot be read.
-        complete: whether `data` is all of it.
-        modified_at: its time, see `modified_time`; None if it is unknown.
+    `modified_at` is its `modified_time`; None if it is unknown.
     """
 
     data: bytes | None
@@ -99,10 +97,7 @@ def modified_time_or_none(path: Path) -> float | None:
 
 
 def read_file(path: Path, limit: int) -> MarkerFile | None:
-    """Return at most `limit` bytes of a regular file.
-
-    None: there is no regular file (absent, a link, a pipe, a directory).
-    """
+    """Return at most `limit` bytes of a regular file; None if there is none (absent, a link, a pipe, a directory)."""
     try:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
@@ -135,10 +130,7 @@ def is_link(path: Path) -> bool:
 
 
 def list_names(directory: Path, accept: Callable[[str], bool]) -> DirectoryListing:
-    """Return the accepted names in a directory.
-
-    Costs one system call for hundreds of names, and memory for the accepted ones only.
-    """
+    """Return the accepted names in a directory, at the cost of one system call for hundreds of names."""
     try:
         status = os.lstat(directory)
     except (FileNotFoundError, NotADirectoryError):
@@ -158,10 +150,7 @@ def list_names(directory: Path, accept: Callable[[str], bool]) -> DirectoryListi
 
 
 def existing_names(directory: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Return those of the names that exist in a directory, not a link to one.
-
-    Costs little, whatever else the directory contains.
-    """
+    """Return those of the names that exist in a directory, not a link to one. Cheap, whatever else it contains."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:
@@ -186,10 +175,7 @@ def _exists_in(descriptor: int, name: str) -> bool:
 
 
 def newest(paths: Iterable[Path], count: int) -> tuple[Path, ...]:
-    """Return the `count` most recently changed of the paths.
-
-    A project may have years of old markers; only the latest can still mean something.
-    """
+    """Return the `count` most recently changed of the paths, since only the latest of years of markers matter."""
     candidates = tuple(paths)
     if len(candidates) <= count:
         return candidates
@@ -246,12 +232,9 @@ def parse_flag(value: object) -> bool:
 
 def parse_pid(value: object) -> int | None:
     """Return a process number that can be checked: a number or its text, not 0, 1, "$PPID", "null" or a boolean."""
-    if isinstance(value, str):
-        digits = value.strip()
-        number = int(digits) if _PID.fullmatch(digits) else 0
-    else:
-        number = value if isinstance(value, int) and not isinstance(value, bool) else 0
-    return number if 1 < number <= _MAX_PID else None
+    if isinstance(value, str) and _PID.fullmatch(value.strip()):
+        value = int(value)
+    return value if isinstance(value, int) and not isinstance(value, bool) and 1 < value <= _MAX_PID else None
 
 
 def find_owner(fields: Mapping[str, object], processes: ProcessTable, *names: str) -> MarkerOwner:
@@ -274,21 +257,15 @@ def parse_time(value: object) -> float | None:
     literal = value.strip() if isinstance(value, str) else str(value)
     try:
         divisor = _EPOCH_DIVISOR.get(len(literal)) if literal.isascii() and literal.isdigit() else None
-        seconds = int(literal) / divisor if divisor else _parse_date(literal)
+        if divisor is not None:
+            seconds = int(literal) / divisor
+        elif _FRACTION.fullmatch(literal):
+            seconds = float(literal)
+        else:
+            seconds = datetime.fromisoformat(literal).timestamp()
     except (ValueError, OverflowError, OSError):
         return None
     return seconds if _MIN_TIME <= seconds <= _MAX_TIME else None
-
-
-def _parse_date(literal: str) -> float:
-    try:
-        return float(literal) if "." in literal and literal.replace(".", "", 1).isdigit() else _parse_iso_time(literal)
-    except ValueError:
-        return _parse_iso_time(literal)
-
-
-def _parse_iso_time(literal: str) -> float:
-    return datetime.fromisoformat(literal).timestamp()
 
 
 def first_time(fields: Mapping[str, object], *names: str) -> float | None:

@@ -48,15 +48,10 @@ class WorkflowRunState(StrEnum):
 
 
 class WorkflowRun(NamedTuple):
-    """One run of a workflow.
+    """One run of a workflow (`kind`: review, work, arc, ...). Times are Unix seconds.
 
-    Attributes:
-        key: its identity; the same whenever the same run is seen, unique within a project.
-        kind: which workflow: review, work, arc, ...
-        name: its name in its markers.
-        started: when it began (Unix seconds), if it is stated.
-        state: running or ended.
-        ended_at: when it ended (Unix seconds); its last sign of life if no end is stated; None while it runs.
+    `key` is its identity: the same whenever the same run is seen, unique within a project. `started` is None unless it
+    is stated. `ended_at` is its last sign of life if no end is stated; None while it runs.
     """
 
     key: str
@@ -70,20 +65,14 @@ class WorkflowRun(NamedTuple):
 def gate(
     observations: GateObservations, now: float, limits: GateLimits, *, quiet_since: float | None = None
 ) -> Verdict:
-    """Return the verdict on a project.
+    """Return the verdict on a project at `now` (Unix seconds).
 
-    Args:
-        observations: everything that was seen of the project.
-        now: Unix seconds.
-        limits: how long each sign is believed.
-        quiet_since: when the present unbroken run of quiet verdicts began (see `quiet_streak`); a writer without pauses
-            delays no job for longer than `limits.max_quiet_minutes`.
+    `quiet_since` is when the present unbroken run of quiet verdicts began (see `quiet_streak`). A writer without pauses
+    delays no job for longer than `limits.max_quiet_minutes`.
     """
     reasons = [reason for marker in observations.markers if (reason := marker_reason(marker, now, limits))]
-    reasons += [
-        VerdictReason(path, text, blocking=False, until=None, kind=MarkerKind.INACCESSIBLE)
-        for path, text in observations.inaccessible
-    ]
+    for path, text in observations.inaccessible:
+        reasons.append(VerdictReason(path, text, blocking=False, until=None, kind=MarkerKind.INACCESSIBLE))
     blocking = tuple(reason for reason in reasons if reason.blocking)
     warnings = tuple(reason for reason in reasons if not reason.blocking)
     if blocking:
@@ -93,7 +82,8 @@ def gate(
         return Verdict(GateState.IDLE, warnings, None)
     cap = None if quiet_since is None else quiet_since + limits.max_quiet_seconds
     if cap is not None and now >= cap:
-        expired = tuple(_expired(reason) for reason in quiet)
+        waited = "but jobs have waited long enough for quiet"
+        expired = tuple(replace(r, blocking=False, until=None, text=f"{r.text}, {waited}") for r in quiet)
         return Verdict(GateState.IDLE, expired + warnings, None, had_activity=True)
     ends = [moment for moment in (_latest_until(quiet), cap) if moment is not None]
     return Verdict(GateState.QUIET, quiet + warnings, min(ends, default=None), had_activity=True)
@@ -103,12 +93,6 @@ def _latest_until(reasons: tuple[VerdictReason, ...]) -> float | None:
     """Return when the last of the reasons ends by itself; None if one of them never does."""
     moments = [reason.until for reason in reasons if reason.until is not None]
     return max(moments) if len(moments) == len(reasons) else None
-
-
-def _expired(reason: VerdictReason) -> VerdictReason:
-    return replace(
-        reason, blocking=False, until=None, text=f"{reason.text}, but jobs have waited long enough for quiet"
-    )
 
 
 def marker_reason(marker: Marker, now: float, limits: GateLimits) -> VerdictReason | None:
@@ -149,32 +133,19 @@ def _max_age(marker: Marker, owner_state: ProcessState, limits: GateLimits) -> f
     """Return how many seconds without a sign of life the marker is believed."""
     unlimited = limits.max_silence_seconds
     unknown = limits.unknown_owner_minutes * 60
-    match marker.kind:
-        case MarkerKind.STATE_FILE:
-            max_age = {
-                ProcessState.ALIVE: unlimited,
-                ProcessState.UNKNOWN: unknown,
-                ProcessState.DEAD: limits.dead_owner_minutes * 60,
-            }[owner_state]
-        case MarkerKind.LOOP:
-            max_age = unlimited if owner_state is ProcessState.ALIVE else limits.loop_minutes * 60
-        case MarkerKind.CHECKPOINT:
-            max_age = unlimited if owner_state is ProcessState.ALIVE else unknown
-        case MarkerKind.LOCK:
-            max_age = {
-                ProcessState.ALIVE: unlimited,
-                ProcessState.UNKNOWN: limits.new_lock_minutes * 60,
-                ProcessState.DEAD: 0.0,
-            }[owner_state]
-        case MarkerKind.MIGRATION:
-            max_age = limits.migration_minutes * 60
-        case MarkerKind.SESSION:
-            max_age = 0.0 if owner_state is ProcessState.DEAD else unlimited
-        case MarkerKind.GIT:
-            max_age = unlimited
-        case _:
-            max_age = unknown
-    return max_age
+    # By kind: with a live owner, an unknown one, and a dead one.
+    alive_age, unknown_age, dead_age = {
+        MarkerKind.STATE_FILE: (unlimited, unknown, limits.dead_owner_minutes * 60),
+        MarkerKind.LOOP: (unlimited, limits.loop_minutes * 60, limits.loop_minutes * 60),
+        MarkerKind.CHECKPOINT: (unlimited, unknown, unknown),
+        MarkerKind.LOCK: (unlimited, limits.new_lock_minutes * 60, 0.0),
+        MarkerKind.MIGRATION: (limits.migration_minutes * 60,) * 3,
+        MarkerKind.SESSION: (unlimited, unlimited, 0.0),
+        MarkerKind.GIT: (unlimited,) * 3,
+    }.get(marker.kind, (unknown,) * 3)
+    if owner_state is ProcessState.ALIVE:
+        return alive_age
+    return dead_age if owner_state is ProcessState.DEAD else unknown_age
 
 
 def _is_fresh(last_active: float | None, until: float | None, now: float, limits: GateLimits) -> bool:
@@ -183,19 +154,15 @@ def _is_fresh(last_active: float | None, until: float | None, now: float, limits
     An unknown time counts as fresh. So does one in the future, unless it is so far ahead that the clock that wrote it
     was plainly wrong: that would be fresh for years.
     """
-    if until is None:
-        return True
-    return now < until and (last_active is None or last_active - now <= limits.max_silence_seconds)
+    plausible = last_active is None or last_active - now <= limits.max_silence_seconds
+    return until is None or (now < until and plausible)
 
 
 def _is_recent_enough_to_report(marker: Marker, owner_state: ProcessState, now: float, limits: GateLimits) -> bool:
     if owner_state is ProcessState.DEAD or marker.deadline is not None:
         return False
-    return (
-        owner_state is ProcessState.ALIVE
-        or marker.last_active is None
-        or abs(now - marker.last_active) < limits.stale_warning_seconds
-    )
+    recent = marker.last_active is None or abs(now - marker.last_active) < limits.stale_warning_seconds
+    return recent or owner_state is ProcessState.ALIVE
 
 
 def quiet_reasons(observations: GateObservations, now: float, limits: GateLimits) -> tuple[VerdictReason, ...]:
@@ -214,21 +181,15 @@ def quiet_reasons(observations: GateObservations, now: float, limits: GateLimits
 
 
 def _marker_changes(observations: GateObservations) -> list[ExternalChange]:
-    return [
-        ExternalChange(m.path, m.last_active)
-        for m in observations.markers
-        if m.last_active is not None and m.kind in _PROJECT_KINDS
-    ]
+    written = (marker for marker in observations.markers if marker.kind in _PROJECT_KINDS)
+    return [ExternalChange(marker.path, marker.last_active) for marker in written if marker.last_active is not None]
 
 
 def _change_reason(change: ExternalChange, limits: GateLimits) -> VerdictReason:
-    until = change.changed_at + limits.quiet_seconds
-    text = (
-        f"{change.path} was changed at {format_time_of_day(change.changed_at)}; quiet until {format_time_of_day(until)}"
-    )
-    return VerdictReason(
-        change.path, text, blocking=True, until=until, kind=MarkerKind.CHANGED, since=change.changed_at
-    )
+    path, at = change
+    until = at + limits.quiet_seconds
+    text = f"{path} was changed at {format_time_of_day(at)}; quiet until {format_time_of_day(until)}"
+    return VerdictReason(path, text, blocking=True, until=until, kind=MarkerKind.CHANGED, since=at)
 
 
 def _end_reason(ended: float, limits: GateLimits) -> VerdictReason:
@@ -245,17 +206,10 @@ def _editor_reason(lock: EditorLock, now: float, limits: GateLimits) -> VerdictR
     until = None if lock.modified_at is None else lock.modified_at + max_age
     if not _is_fresh(lock.modified_at, until, now, limits):
         return None
-    process = f" (process {lock.owner.pid})" if lock.owner.pid else ""
+    pid, since = lock.owner.pid, lock.modified_at
+    process = f" (process {pid})" if pid else ""
     text = f"an editor{process} has {lock.edited_file} open; believed until {_format_until(until, now)}"
-    return VerdictReason(
-        marker=lock.path,
-        text=text,
-        blocking=True,
-        until=until,
-        kind=MarkerKind.EDITOR,
-        since=lock.modified_at,
-        pid=lock.owner.pid,
-    )
+    return VerdictReason(lock.path, text, blocking=True, until=until, kind=MarkerKind.EDITOR, since=since, pid=pid)
 
 
 def _describe(marker: Marker, owner_state: ProcessState, now: float, until: float | None, *, blocking: bool) -> str:
@@ -264,10 +218,7 @@ def _describe(marker: Marker, owner_state: ProcessState, now: float, until: floa
         parts.append(f"started {format_time(marker.started, now)}")
     if marker.last_active is not None and marker.last_active != marker.started:
         parts.append(f"last sign of life {format_time(marker.last_active, now)}")
-    if blocking:
-        parts.append(f"believed until {_format_until(until, now)}")
-    else:
-        parts.append("stale, so echod ignores it")
+    parts.append(f"believed until {_format_until(until, now)}" if blocking else "stale, so echod ignores it")
     return "; ".join(part for part in parts if part)
 
 
@@ -277,14 +228,8 @@ def _describe_owner(marker: Marker, owner_state: ProcessState) -> str:
         return "its process is unknown" if marker.kind in _OWNED_KINDS else ""
     if marker.owner.pid_was_reused(marker.modified_at):
         return f"its process {number} is gone, its number belongs to a later one"
-    return (
-        f"its process {number} "
-        + {
-            ProcessState.ALIVE: "is alive",
-            ProcessState.DEAD: "is gone",
-            ProcessState.UNKNOWN: "may be alive",
-        }[owner_state]
-    )
+    words = {ProcessState.ALIVE: "is alive", ProcessState.DEAD: "is gone", ProcessState.UNKNOWN: "may be alive"}
+    return f"its process {number} {words[owner_state]}"
 
 
 def _format_until(until: float | None, now: float) -> str:
@@ -336,8 +281,5 @@ def _workflow_run(key: str, markers: Sequence[Marker], now: float, limits: GateL
 
 def _ended_at(markers: Sequence[Marker], now: float) -> float | None:
     """Return the end that the markers state, unless it is in the future; else the last sign of life."""
-    end_times = [
-        marker.ended if marker.ended is not None and marker.ended <= now else marker.last_active for marker in markers
-    ]
-    known = [min(moment, now) for moment in end_times if moment is not None]
-    return max(known, default=None)
+    moments = [m.ended if m.ended is not None and m.ended <= now else m.last_active for m in markers]
+    return max((min(moment, now) for moment in moments if moment is not None), default=None)

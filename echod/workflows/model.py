@@ -65,17 +65,15 @@ class MarkerKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class VerdictReason:
-    """One marker and its meaning, in words for `status` and `echod gate`.
+    """One marker and its meaning, in words for `status` and `echod gate`. Times are Unix seconds.
 
     Attributes:
         marker: the file (relative to the project if it is inside of it) or name.
         text: a sentence: its content, since when, whose pid, and until when echod believes it.
         blocking: whether this marker alone keeps the gate from being idle; other reasons are warnings.
-        until: the moment (Unix seconds) after which it no longer counts; None where only its owner ends it.
-        kind: the kind of sign.
+        until: the moment after which it no longer counts; None where only its owner ends it.
         name: the workflow, team or program that left it, as far as the marker names it.
-        since: its start if that is stated, else its last sign of life (Unix seconds).
-        pid: the process it names.
+        since: its start if that is stated, else its last sign of life.
     """
 
     marker: str
@@ -105,10 +103,7 @@ class Verdict(NamedTuple):
 def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | None:
     """Return when the present unbroken run of quiet began: the `quiet_since` of the next `gate`.
 
-    Args:
-        verdict: the newest verdict.
-        since: the previous result of this function; None at first.
-        now: Unix seconds of the verdict.
+    `verdict` is the newest one, of `now` (Unix seconds). `since` is the previous result; None at first.
     """
     if verdict.state is GateState.ACTIVE or not verdict.had_activity:
         return None
@@ -136,9 +131,7 @@ class MarkerOwner(NamedTuple):
         """Return the state of the process that wrote the marker at `modified_at`, not of one that started later."""
         if self.pid is None:
             return ProcessState.UNKNOWN
-        if self.pid_was_reused(modified_at):
-            return ProcessState.DEAD
-        return self.process.state
+        return ProcessState.DEAD if self.pid_was_reused(modified_at) else self.process.state
 
     def pid_was_reused(self, modified_at: float | None) -> bool:
         """Return whether the number now belongs to a process that started after the marker was written."""
@@ -153,19 +146,14 @@ NO_OWNER = MarkerOwner()
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """One sign of a workflow.
+    """One sign of a workflow. Times are Unix seconds. Those of the workflow are None unless the marker states them.
 
     Attributes:
-        kind: its family.
         path: the file, relative to the project if it is inside of it; the name of a declared workflow.
         name: the workflow, as the marker names it.
         description: a clause for the user about the marker's content.
-        state: the same, for the gate.
-        modified_at: when the marker itself was last written (Unix seconds); None if unknown.
+        modified_at: when the marker itself was last written; None if unknown.
         last_active: its last sign of life: `modified_at`, or a later one of its siblings; None counts as fresh.
-        owner: the process it names.
-        started: when its workflow began, if that is stated.
-        ended: when its workflow ended, if that is stated.
         deadline: an end that was agreed beforehand; replaces every age limit.
         workflow: the workflow that this is a run of: review, work, arc, ...
         key: the workflow's lasting identity; "" for signs that are not counted as workflows.
@@ -203,14 +191,10 @@ class EditorLock(NamedTuple):
 
 
 class DeclaredWorkflow(NamedTuple):
-    """An announced workflow: `echod workflow begin NAME [--pid P] [--ttl MINUTES]`.
+    """An announced workflow: `echod workflow begin NAME [--pid P] [--ttl MINUTES]`. Times are Unix seconds.
 
-    Attributes:
-        name: its name.
-        pid: the process whose end ends it, if one was given.
-        pid_started: when that process started (Unix seconds), to distinguish it from a later one of the same number.
-        began: when it was announced (Unix seconds).
-        until: when it ends by itself (Unix seconds).
+    It ends with the process `pid`, if one was given, and by itself at `until`. `pid_started` distinguishes that process
+    from a later one of the same number.
     """
 
     name: str
@@ -222,14 +206,11 @@ class DeclaredWorkflow(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GateObservations:
-    """Everything that was seen in one look at a project.
+    """Everything that was seen in one look at a project: every sign of a workflow, running or not, and of an edit.
 
-    Attributes:
-        markers: every sign of a workflow, running or not.
-        changes: memory and knowledge files as last changed by another program.
-        editor_locks: editors' lock and swap files in the stores.
-        last_ended: when a workflow was last known to end (Unix seconds), from the database.
-        inaccessible: paths that the collector refuses to read, each with a sentence.
+    `changes` are memory and knowledge files as last changed by another program. `last_ended` is when a workflow was
+    last known to end (Unix seconds), from the database. `inaccessible` are paths that the collector refuses to read,
+    each with a sentence.
     """
 
     markers: tuple[Marker, ...] = ()

@@ -1,1 +1,1 @@
-"""Read the workflow markers on disk: one module for each kind, called as `module.read_markers(...)`."""
+"""Read the workflow markers on disk: one module for the kinds that belong together."""

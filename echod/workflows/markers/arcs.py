@@ -1,8 +1,7 @@
 """Read the two markers of an arc, a pipeline of phases: its checkpoint, and the loop file that keeps it going.
 
 The checkpoint is `arc/{arc-id}/checkpoint.json`. A finished pipeline and an abandoned one both keep `completed_at:
-null`
-and pending phases, so only a phase in progress means anything.
+null` and pending phases, so only a phase in progress means anything.
 
 An `arc-{phase,batch,hierarchy,issues}-loop.local.md` has lines like YAML between two lines of `---`, then a prompt. It
 changes between phases only, and those last up to an hour. Deleting one may end with an empty file. An abrupt end leaves
@@ -13,13 +12,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
 from echod.workflows import files
-from echod.workflows.markers.locks import unlistable_marker
+from echod.workflows.markers.state_files import unlistable_marker
 from echod.workflows.model import Marker, MarkerKind, MarkerState, ProcessTable
 
 ARC_DIRECTORIES = (".rune/arc", ".claude/arc", "tmp/arc")
@@ -92,7 +91,7 @@ def _read_checkpoint(path: Path, project: Path, processes: ProcessTable) -> Arc 
         owner=files.find_owner(content, processes),
         started=files.first_time(content, "started_at"),
         ended=files.first_time(content, "completed_at", "cancelled_at"),
-        key=f"arc:{arc_id}" if _has_run(phases.values()) else "",
+        key="" if {"", "pending", "skipped"}.issuperset(phases.values()) else f"arc:{arc_id}",
     )
     cancelled = files.parse_flag(content.get("user_cancelled")) or bool(files.text_field(content, "stop_reason"))
     in_progress = () if cancelled else tuple(name for name, status in phases.items() if _is_in_progress(status))
@@ -119,10 +118,6 @@ def _status(phase: object) -> str:
 def _is_in_progress(status: str) -> bool:
     """Return whether a status means work in progress. A new word does: unknown means running, for a bounded time."""
     return bool(status) and status not in files.ENDED_STATUSES and status != "pending"
-
-
-def _has_run(statuses: Iterable[str]) -> bool:
-    return any(status not in {"", "pending", "skipped"} for status in statuses)
 
 
 LOOP_KINDS = ("phase", "batch", "hierarchy", "issues")
@@ -170,10 +165,7 @@ def _read_loop(path: Path, kind: str, project: Path, arcs: Mapping[str, Arc], pr
 
 
 def parse_front_matter(data: bytes) -> dict[str, str] | None:
-    """Return the `key: value` lines at the top.
-
-    Empty for an empty file (that is a deleted one), None for anything else.
-    """
+    """Return the `key: value` lines at the top; none for an empty (that is a deleted) file, None for anything else."""
     text = data.decode("utf-8-sig", errors="replace")
     if not text.strip():
         return {}

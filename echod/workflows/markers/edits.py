@@ -44,20 +44,15 @@ def read_edits(
     own_mtime: Callable[[Path], int | None],
     processes: ProcessTable,
 ) -> tuple[tuple[ExternalChange, ...], tuple[EditorLock, ...]]:
-    """Return changes and editors in the roles of the stores.
+    """Return changes since `since` (Unix seconds) and editors in the roles of the stores' directories.
 
-    Args:
-        project: the project's root, for the names shown.
-        stores: the stores' directories.
-        since: changes before this (Unix seconds) are left out.
-        own_mtime: the modification time (nanoseconds) that echod's own last write left on a path; a file in that state
-            was not changed by another program.
-        processes: the table of processes.
+    `own_mtime` returns the modification time (nanoseconds) that echod's own last write left on a path. A file in that
+    state was not changed by another program.
     """
     changes: list[ExternalChange] = []
     editors: list[EditorLock] = []
     for store in stores:
-        for role in files.list_names(store, _is_role).names:
+        for role in files.list_names(store, lambda name: _ROLE.fullmatch(name) is not None).names:
             directory = store / role
             for name in files.existing_names(directory, (*sorted(MEMORY_FILES), *_LOCK_NAMES)):
                 path = directory / name
@@ -68,17 +63,10 @@ def read_edits(
     return tuple(changes), tuple(editors)
 
 
-def _is_role(name: str) -> bool:
-    return _ROLE.fullmatch(name) is not None
-
-
 def edited_file(name: str) -> str | None:
     """Return the file whose lock or swap file has this name, None if it is neither."""
-    for pattern in (_VIM, _EMACS, *_OTHER_EDITORS):
-        match = pattern.fullmatch(name)
-        if match:
-            return match["edits"]
-    return None
+    matches = (pattern.fullmatch(name) for pattern in (_VIM, _EMACS, *_OTHER_EDITORS))
+    return next((match["edits"] for match in matches if match), None)
 
 
 def _read_change(
@@ -106,10 +94,7 @@ def _read_editor_lock(path: Path, project: Path, processes: ProcessTable) -> tup
 
 
 def _emacs_owner(path: Path) -> tuple[str, int | None]:
-    """Return host and process from Emacs' lock.
-
-    It is a link to nothing, `user@host.pid:boot`. Its target is read, not followed.
-    """
+    """Return host and process from Emacs' lock, a link to nothing (`user@host.pid:boot`) that is read, not followed."""
     try:
         target = str(path.readlink())
     except OSError:
@@ -119,10 +104,7 @@ def _emacs_owner(path: Path) -> tuple[str, int | None]:
 
 
 def _vim_owner(path: Path) -> tuple[str, int | None]:
-    """Return host and process from Vim's first block.
-
-    It begins with "b0", and has the process number (little endian) and the host's name at fixed offsets.
-    """
+    """Return host and process from Vim's first block: "b0", and both at fixed offsets (the number little endian)."""
     file = files.read_file(path, _VIM_HEADER)
     if file is None or file.data is None or len(file.data) < _VIM_HEADER or not file.data.startswith(b"b0"):
         return "", None

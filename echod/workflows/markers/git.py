@@ -52,11 +52,8 @@ def may_track(store: Path) -> bool:
 
 
 def _marker(path: Path, project: Path) -> Marker:
-    last_active = _last_activity(path)
-    shown_path = files.relative_path(path, project)
-    return Marker(
-        MarkerKind.GIT, shown_path, path.name, OPERATIONS[path.name], MarkerState.RUNNING, last_active, last_active
-    )
+    at, shown_path = _last_activity(path), files.relative_path(path, project)
+    return Marker(MarkerKind.GIT, shown_path, path.name, OPERATIONS[path.name], MarkerState.RUNNING, at, at)
 
 
 def _last_activity(path: Path) -> float | None:

@@ -1,8 +1,15 @@
-"""Read state files, one for each run of a workflow, and the incremental audit's checkpoint.
+"""Read the files that a workflow keeps in a project while it runs: its state file and its lock.
 
 A run's lead writes `tmp/.rune-{type}-{id}.json` at the start, rewrites it in place at the end, and never deletes it, so
 most of them are of past runs. It is written by a language model's file tool, not atomically: it can be caught
-half-written.
+half-written. The incremental audit's checkpoint is read in the same way.
+
+A lock (`tmp/.rune-locks/{workflow}/meta.json`) is a directory; its owner is written a moment later. Upstream takes
+locks as advice, so the absence of a lock proves nothing. There is also upstream's lock of its move from `.claude` to
+`.rune`.
+
+`unlistable_marker` is for all kinds of markers: a directory that cannot be listed may hold any of them, so it counts,
+for a bounded time.
 """
 
 from __future__ import annotations
@@ -12,8 +19,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from echod.workflows import files
-from echod.workflows.markers.locks import unlistable_marker
-from echod.workflows.model import Marker, MarkerKind, MarkerState, ProcessTable
+from echod.workflows.model import NO_OWNER, Marker, MarkerKind, MarkerState, ProcessTable
 
 _NAME = re.compile(r"\.rune-(?P<run>[a-zA-Z0-9]+-[a-zA-Z0-9_-]+)\.json")
 # Files with such a name that hold no state: requests to stop, compaction notes, cleanup notes, review findings.
@@ -31,24 +37,23 @@ _ARC_ID = re.compile(r"arc-[0-9]+")
 _SIZE_LIMIT = 1 << 20
 MAX_STATE_FILES = 256
 
+LOCKS_DIRECTORY = "tmp/.rune-locks"
+
+# Names with a dot are locks that are just being made or reclaimed.
+_LOCK_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
+_SOURCE = re.compile(r"/[a-zA-Z0-9_./ -]+")
+_LOCK_SIZE_LIMIT = 1 << 16
+_MAX_LOCKS = 256
+
 
 def read_markers(project: Path, teams: Mapping[str, float], processes: ProcessTable) -> tuple[Marker, ...]:
-    """Return the state files of a project.
-
-    Args:
-        project: its root, without symbolic links.
-        teams: the last sign of life (Unix seconds) of each team's signal directory.
-        processes: the table of processes.
-    """
+    """Return the state files of a project; `teams` has the last sign of life (Unix seconds) of each team's signals."""
     directory = project / "tmp"
     listing = files.list_names(directory, is_state_file)
     markers = [] if listing.readable else [unlistable_marker(project, directory, listing.modified_at)]
     paths = files.newest((directory / name for name in listing.names), MAX_STATE_FILES)
-    for path in (*paths, *_audit_checkpoints(project)):
-        marker = _read_state_file(path, project, teams, processes)
-        if marker is not None:
-            markers.append(marker)
-    return tuple(markers)
+    read = (_read_state_file(path, project, teams, processes) for path in (*paths, *_audit_checkpoints(project)))
+    return (*markers, *(marker for marker in read if marker is not None))
 
 
 def _audit_checkpoints(project: Path) -> Iterator[Path]:
@@ -71,8 +76,9 @@ def _read_state_file(path: Path, project: Path, teams: Mapping[str, float], proc
     content = files.parse_json_object(file)
     fields = content or {}
     status = files.text_field(fields, "status")
-    run = _run_id(path)
-    workflow = _workflow_type(run)
+    match = _NAME.fullmatch(path.name)
+    run = match["run"] if match else "audit-incremental"
+    workflow = next((known for known in _HYPHENATED_TYPES if run.startswith(known + "-")), run.partition("-")[0])
     team = files.text_field(fields, "team_name", "teamName")
     arc = _ARC_ID.search(f"{team} {run}")
     return Marker(
@@ -93,20 +99,8 @@ def _read_state_file(path: Path, project: Path, teams: Mapping[str, float], proc
 
 def marker_state(status: str) -> MarkerState:
     """Return the meaning of a status: none means nothing (as upstream reads it), and a new word means running."""
-    return (
-        MarkerState.ENDED
-        if not status or files.normalize_status(status) in files.ENDED_STATUSES
-        else MarkerState.RUNNING
-    )
-
-
-def _run_id(path: Path) -> str:
-    match = _NAME.fullmatch(path.name)
-    return match["run"] if match else "audit-incremental"
-
-
-def _workflow_type(run: str) -> str:
-    return next((known for known in _HYPHENATED_TYPES if run.startswith(known + "-")), run.partition("-")[0])
+    ended = not status or files.normalize_status(status) in files.ENDED_STATUSES
+    return MarkerState.ENDED if ended else MarkerState.RUNNING
 
 
 def _workflow_key(run: str, arc: str, *, readable: bool) -> str:
@@ -120,3 +114,71 @@ def _describe(workflow: str, status: str, *, readable: bool) -> str:
     if not readable:
         return f"the state file of the {workflow} workflow cannot be read, perhaps it is still being written"
     return f'the {workflow} workflow has the status "{files.printable(status)}"'
+
+
+def read_locks(project: Path, processes: ProcessTable) -> tuple[Marker, ...]:
+    """Return the locks that concern a project; in a worktree, upstream takes them in the main repository."""
+    roots = dict.fromkeys((project, *_main_repository(project)))
+    markers = (marker for root in roots for marker in _lock_markers(root / LOCKS_DIRECTORY, project, processes))
+    return (*markers, *_migration_markers(project))
+
+
+def _lock_markers(base: Path, project: Path, processes: ProcessTable) -> tuple[Marker, ...]:
+    if not files.is_directory(base.parent) or not files.is_directory(base):
+        return ()
+    listing = files.list_names(base, lambda name: _LOCK_NAME.fullmatch(name) is not None)
+    if not listing.readable:
+        return (unlistable_marker(project, base, listing.modified_at),)
+    # A released lock leaves no file; only the directory's own time shows it.
+    text, path, at = "a workflow lock was taken or released", files.relative_path(base, project), listing.modified_at
+    released = Marker(MarkerKind.LOCK, path, "", text, MarkerState.ENDED, modified_at=at, last_active=at)
+    paths = files.newest((base / name for name in listing.names), _MAX_LOCKS)
+    locks = (_read_lock(path, project, processes) for path in paths if files.is_directory(path))
+    return (*locks, released)
+
+
+def _read_lock(path: Path, project: Path, processes: ProcessTable) -> Marker:
+    file = files.read_file(path / "meta.json", _LOCK_SIZE_LIMIT)
+    meta = None if file is None else files.parse_json_object(file)
+    modified_at = files.modified_time_or_none(path) if file is None else file.modified_at
+    return Marker(
+        kind=MarkerKind.LOCK,
+        path=files.relative_path(path, project),
+        name=path.name,
+        description=f"the lock of {path.name} is {'held' if meta else 'being taken'}",
+        state=MarkerState.RUNNING if meta else MarkerState.UNREADABLE,
+        modified_at=modified_at,
+        last_active=modified_at,
+        owner=files.find_owner(meta, processes, "pid", "owner_pid") if meta else NO_OWNER,
+        started=files.first_time(meta, "started") if meta else None,
+    )
+
+
+def _migration_markers(project: Path) -> tuple[Marker, ...]:
+    path = project / ".rune" / ".migration-lock"
+    status = files.lstat_or_none(path) if files.is_directory(path.parent) and files.is_directory(path) else None
+    if status is None:
+        return ()
+    shown_path, at = files.relative_path(path, project), files.modified_time(status)
+    text = "the plugin is moving its files from .claude to .rune"
+    return (Marker(MarkerKind.MIGRATION, shown_path, "migration", text, MarkerState.RUNNING, at, at),)
+
+
+def _main_repository(project: Path) -> tuple[Path, ...]:
+    """Return the root that upstream wrote into a worktree it made; nothing for an ordinary project."""
+    git = files.lstat_or_none(project / ".git")
+    if git is None or files.is_directory(project / ".git"):
+        return ()
+    for root in files.UPSTREAM_DIRECTORIES:
+        file = files.read_file(project / root / ".rune-worktree-source", _LOCK_SIZE_LIMIT)
+        first = (file.data or b"").partition(b"\n")[0].decode(errors="replace").strip() if file else ""
+        if _SOURCE.fullmatch(first) and ".." not in first and files.is_directory(Path(first)):
+            return (Path(first),)
+    return ()
+
+
+def unlistable_marker(project: Path, directory: Path, modified_at: float | None) -> Marker:
+    """Return the marker for a `directory`, last changed at `modified_at` (Unix seconds), that cannot be listed."""
+    path = files.relative_path(directory, project)
+    text, at = f"the directory {path} cannot be read; make it readable for echod", modified_at
+    return Marker(MarkerKind.INACCESSIBLE, path, directory.name, text, MarkerState.UNREADABLE, at, at)
