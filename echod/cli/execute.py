@@ -285,7 +285,7 @@ def done_or_raise(outcome: JobOutcome) -> JobDone:
 
 
 def refusal(reason: str) -> JobRefusedError:
-    """Return an error that says why nothing was changed."""
+    """Return an error with the reason why nothing was changed."""
     return JobRefusedError(f"{capitalize(reason).rstrip('.')}. Nothing was changed.")
 
 

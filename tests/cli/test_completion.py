@@ -50,6 +50,7 @@ def bash_completions(tmp_path: Path, *words: str) -> list[str]:
 
 def test_bash_completes_commands_and_their_options(tmp_path: Path) -> None:
     assert bash_completions(tmp_path, "unp") == ["unpin"]
+    assert bash_completions(tmp_path, "help", "rev") == ["review"]
     assert bash_completions(tmp_path, "config", "") == ["show", "path", "check"]
     assert "--dry-run" in bash_completions(tmp_path, "prune", "--d")
 
