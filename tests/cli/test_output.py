@@ -36,7 +36,7 @@ LONG_PATH = "/home/somebody/" + "/".join(["a-directory-with-a-long-name"] * 6) +
         (200_000, "2 days"),
     ],
 )
-def test_a_length_of_time_is_said_as_one_would(seconds: float, said: str) -> None:
+def test_a_duration_is_readable(seconds: float, said: str) -> None:
     assert text.format_duration(seconds) == said
 
 
