@@ -26,11 +26,11 @@ from echod.runtime.wake import write_wake_file
 from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
 from echod.settings.values import Settings
 from echod.store import layout
+from echod.store.layout import Store
 
 if TYPE_CHECKING:
     from echod.app.context import ReadContext
     from echod.app.services import Services
-    from echod.store.layout import Store
 
 _INITIAL_DELAY_SECONDS: Final = 0.3
 _UPDATE_INTERVAL_SECONDS: Final = 0.1
@@ -158,7 +158,7 @@ class CommandContext:
 
     @property
     def is_interactive(self) -> bool:
-        """Whether the command can ask the user: input and output are a terminal."""
+        """True if the command can ask the user, because input and output are a terminal."""
         return sys.stdin.isatty() and sys.stdout.isatty()
 
     def print_info(self, text: str) -> None:

@@ -1,10 +1,14 @@
 """The entry point of every `echod` command, where each error becomes one sentence and an exit code.
 
-Imports nothing at the top that is not loaded anyway: an agent's hook enters here too, and its time is the agent's.
+Imports at the top only modules that Python itself has loaded: an agent's hook enters here too, and its time is the
+agent's. Imports inside `main` also make an error in them a bug report like any other.
 """
 
 from __future__ import annotations
 
+import codecs
+import io
+import os
 import sys
 
 TYPE_CHECKING = False  # importing typing takes longer than a hook may run
@@ -45,9 +49,6 @@ def main() -> NoReturn:
 
 def _escape_unencodable_output() -> None:
     """Escape characters that the terminal's encoding lacks, so that titles and paths with them can be printed."""
-    import codecs
-    import io
-
     # Some locales already use UTF-8 that passes through the undecodable bytes of a path.
     out = sys.stdout
     if isinstance(out, io.TextIOWrapper) and (out.encoding.lower(), out.errors) != ("utf-8", "surrogateescape"):
@@ -76,7 +77,6 @@ def _print_error(message: str) -> None:
 
 def _write_crash_report(error: Exception) -> str:
     """Append the traceback, without the values of variables, to the log file. Return a sentence with its location."""
-    import os
     import traceback
 
     from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, paths_from_environment

@@ -53,9 +53,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Inspect",
         (
-            CommandEntry(
-                "status", "status:status", "Show service health, queued work and anything that needs attention."
-            ),
+            CommandEntry("status", "status:status", "Show service health, queued work and warnings."),
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
             CommandEntry("explain", "explain:explain", "Explain an entry's score and the rules that apply to it."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),

@@ -1,4 +1,4 @@
-"""`docs/commands.md`, written from the commands themselves: `python -m tests.cli.reference > docs/commands.md`."""
+"""Generate `docs/commands.md` from the commands: `python -m tests.cli.reference > docs/commands.md`."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ PAGE = Path(__file__).parents[2] / "docs" / "commands.md"
 PAGE_HEADER = """\
 # Commands
 
-What every command takes, as `echod COMMAND --help` says it. Exit codes of all commands: 0 done or healthy, 1 failed
-or degraded, 2 used wrongly, 3 not running, 4 running but not answering, 78 wrong configuration.
+The help of every command, as printed by `echod COMMAND --help`. Exit codes of all commands: 0 done or healthy, 1 failed
+or degraded, 2 wrong usage, 3 not running, 4 running but not answering, 78 invalid configuration.
 """
 
 
@@ -36,19 +36,19 @@ def command_paths(command: click.Command, path: tuple[str, ...] = ()) -> Iterato
 
 
 def all_command_paths() -> tuple[tuple[str, ...], ...]:
-    """All commands of echod."""
+    """Return the paths of all commands."""
     return tuple(command_paths(app))
 
 
 def help_text(path: tuple[str, ...]) -> str:
-    """What a command says with --help, at 80 columns."""
+    """Return the help of a command at 80 columns."""
     result = CliRunner().invoke(app, [*path, "--help"], prog_name="echod", env={"COLUMNS": "80"})
     assert result.exit_code == 0, result.output
     return result.output
 
 
 def render_page() -> str:
-    """The whole page."""
+    """Return the whole page."""
     parts = [PAGE_HEADER]
     for path in all_command_paths():
         text = "\n".join(line.rstrip() for line in help_text(path).strip().splitlines())

@@ -1,4 +1,4 @@
-"""The plugin that is shipped, and what `echod claude` says about it."""
+"""The plugin in the package, and the checks of `echod claude`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from echod.memory.document import parse
 from echod.memory.model import Document
 from tests.support import Home
 
-# What Claude Code knows.
+# The keys that Claude Code accepts.
 HOOK_EVENTS = {"TaskCompleted", "SessionStart", "SessionEnd", "PreCompact", "Stop"}
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
@@ -59,11 +59,11 @@ def test_every_hook_calls_the_command_without_a_shell_and_for_seconds_only() -> 
         assert handler == {"type": "command", "command": "echod", "args": ["hook", kebab], "timeout": 5}
 
 
-def test_no_hook_runs_where_a_word_would_keep_the_agent_going() -> None:
+def test_no_hook_runs_where_output_would_keep_the_agent_running() -> None:
     assert "Stop" not in json.dumps(read_json("hooks", "hooks.json")["hooks"])
 
 
-def test_every_skill_says_when_it_is_for() -> None:
+def test_every_skill_describes_when_to_use_it() -> None:
     for skill in (PLUGIN_DIR / "skills").iterdir():
         text = (skill / "SKILL.md").read_text()
         head = text.split("---\n")[1]
@@ -73,7 +73,7 @@ def test_every_skill_says_when_it_is_for() -> None:
         assert len(head) < 1024
 
 
-def test_the_skill_teaches_a_form_that_is_understood() -> None:
+def test_the_skill_teaches_a_format_that_echod_reads() -> None:
     text = (PLUGIN_DIR / "skills/project-memory/SKILL.md").read_text()
     example = text.partition("```markdown\n")[2].partition("```")[0]
 
@@ -86,7 +86,7 @@ def test_the_skill_teaches_a_form_that_is_understood() -> None:
     assert block.entry.confidence == 0.8
 
 
-def test_the_skill_names_what_to_read_and_what_to_write() -> None:
+def test_the_skill_names_the_files_to_read_and_to_write() -> None:
     text = (PLUGIN_DIR / "skills/project-memory/SKILL.md").read_text()
 
     for name in ("notes/MEMORY.md", "team/MEMORY.md", "knowledge.md", "-findings.md", "archive/", "passwords"):
@@ -115,11 +115,11 @@ def write_plugin_state(home: Home, version: str = __version__, **settings: objec
     (claude / "settings.json").write_text(json.dumps({"enabledPlugins": {PLUGIN_ID: True}} | settings))
 
 
-def test_the_plugin_s_place_is_printed(home: Home) -> None:
+def test_the_directory_of_the_plugin_is_printed(home: Home) -> None:
     assert home.run("claude", "plugin-dir") == f"{PLUGIN_DIR}\n"
 
 
-def test_what_is_not_connected_is_said_with_the_two_commands(home: Home) -> None:
+def test_a_missing_connection_is_reported_with_the_two_commands(home: Home) -> None:
     done = home.echod("claude", "check")
 
     assert done.returncode == 1
@@ -128,7 +128,7 @@ def test_what_is_not_connected_is_said_with_the_two_commands(home: Home) -> None
         assert f"  {command}\n" in done.stdout
 
 
-def test_what_is_connected_is_said_and_no_file_is_changed(home: Home) -> None:
+def test_an_existing_connection_is_reported_and_no_file_is_changed(home: Home) -> None:
     write_plugin_state(home)
     before = {path: path.read_bytes() for path in (home.root / "claude").rglob("*.json")}
 
@@ -139,7 +139,7 @@ def test_what_is_connected_is_said_and_no_file_is_changed(home: Home) -> None:
     assert {path: path.read_bytes() for path in (home.root / "claude").rglob("*") if path.is_file()} == before
 
 
-def test_what_was_heard_is_said(home: Home, tmp_path: Path) -> None:
+def test_received_events_are_reported(home: Home, tmp_path: Path) -> None:
     from tests.hooks.events import run_hook, session_start_event
 
     write_plugin_state(home)
@@ -161,7 +161,7 @@ def test_what_was_heard_is_said(home: Home, tmp_path: Path) -> None:
         (__version__, {"disableAllHooks": True}, "All hooks are switched off"),
     ],
 )
-def test_what_keeps_an_installed_plugin_silent_is_said(
+def test_settings_that_silence_an_installed_plugin_are_reported(
     home: Home, version: str, settings: dict[str, object], said: str
 ) -> None:
     write_plugin_state(home, version, **settings)
@@ -173,13 +173,13 @@ def test_what_keeps_an_installed_plugin_silent_is_said(
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{", '{"plugins": 7}', '{"plugins": {"echod@echod": 7}}'])
-def test_odd_files_of_claude_code_count_as_not_installed(home: Home, text: str) -> None:
+def test_invalid_files_of_claude_code_count_as_not_installed(home: Home, text: str) -> None:
     (home.root / "claude/plugins/installed_plugins.json").write_text(text)
 
     assert "not installed" in home.echod("claude", "check").stdout
 
 
-def test_a_hook_that_would_not_find_its_command_is_told(home: Home, tmp_path: Path) -> None:
+def test_a_hook_that_would_not_find_its_command_is_reported(home: Home, tmp_path: Path) -> None:
     write_plugin_state(home)
     (tmp_path / "bin/echod").unlink()
 

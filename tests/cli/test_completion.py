@@ -1,4 +1,4 @@
-"""What a real shell completes once it has read what `echod completion` prints."""
+"""Completion by a real shell that has read the output of `echod completion`."""
 
 from __future__ import annotations
 
@@ -50,18 +50,19 @@ def bash_completions(tmp_path: Path, *words: str) -> list[str]:
 
 def test_bash_completes_commands_and_their_options(tmp_path: Path) -> None:
     assert bash_completions(tmp_path, "unp") == ["unpin"]
+    assert bash_completions(tmp_path, "help", "rev") == ["review"]
     assert bash_completions(tmp_path, "config", "") == ["show", "path", "check"]
     assert "--dry-run" in bash_completions(tmp_path, "prune", "--d")
 
 
-def test_bash_completes_what_an_argument_can_be(tmp_path: Path) -> None:
+def test_bash_completes_the_choices_of_an_argument(tmp_path: Path) -> None:
     assert bash_completions(tmp_path, "raise", "4f1c", "e") == ["etched"]
     assert bash_completions(tmp_path, "completion", "") == ["bash", "zsh", "fish"]
 
 
 @pytest.mark.parametrize("path", all_command_paths(), ids=" ".join)
-def test_what_is_called_a_path_or_a_file_is_completed_as_one(path: tuple[str, ...]) -> None:
-    """By its type, by which the script of each shell leaves the word to the shell itself."""
+def test_arguments_named_path_or_file_are_completed_as_paths(path: tuple[str, ...]) -> None:
+    """A parameter of type path makes the script of each shell complete files."""
     command: click.Command = app
     for name in path:
         assert isinstance(command, click.Group)
@@ -75,7 +76,7 @@ def test_what_is_called_a_path_or_a_file_is_completed_as_one(path: tuple[str, ..
 
 
 @pytest.mark.parametrize("question", ["bash", "complete_bash", "csh_complete", "_", "bash_"])
-def test_a_question_that_is_none_is_answered_with_nothing(home: Home, question: str) -> None:
+def test_an_invalid_completion_request_prints_nothing(home: Home, question: str) -> None:
     done = home.echod("projects", _ECHOD_COMPLETE=question)
 
     assert (done.returncode, done.stdout, done.stderr) == (1, "", "")

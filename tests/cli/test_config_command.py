@@ -1,4 +1,4 @@
-"""`echod config`: what is in force, who said so, and what is wrong."""
+"""`echod config`: the effective settings, their sources, and errors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tests.support import Home
 
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
-    """Without the settings that other tests begin with."""
+    """A home without the settings of other tests."""
     return _HomeWithoutSettings(tmp_path)
 
 
@@ -29,7 +29,7 @@ def read_settings(home: Home, *arguments: object, **changed: str) -> dict[str, t
     return {one["key"]: (one["value"], one["source"], one["location"]) for one in json.loads(done.stdout)["settings"]}
 
 
-def test_each_value_is_shown_with_who_says_it(home: Home, tmp_path: Path) -> None:
+def test_each_value_is_shown_with_its_source(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text('# mine\nquiet_seconds = 5\nmode = "report"\n[policy]\nnoise_share = 0.3\n')
 
@@ -42,7 +42,7 @@ def test_each_value_is_shown_with_who_says_it(home: Home, tmp_path: Path) -> Non
     assert found["max_attempts"] == (5, "default", None)
 
 
-def test_without_a_file_every_value_is_a_default_and_nothing_is_made(home: Home) -> None:
+def test_without_a_file_every_value_is_a_default_and_nothing_is_created(home: Home) -> None:
     found = read_settings(home)
 
     assert {source for _, source, _ in found.values()} == {"default"}
@@ -61,14 +61,14 @@ def test_the_list_is_readable_in_eighty_columns(home: Home, tmp_path: Path) -> N
     assert "config.toml:1" in shown
 
 
-def test_the_path_is_said_alone_whatever_is_in_the_file(home: Home, tmp_path: Path) -> None:
+def test_the_path_is_printed_alone_even_if_the_file_is_invalid(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("this is no TOML")
 
     assert home.run("--config", file, "config", "path") == f"{file}\n"
 
 
-def test_settings_that_can_be_used_are_said_to_be_in_order(home: Home, tmp_path: Path) -> None:
+def test_valid_settings_are_reported_as_valid(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("quiet_seconds = 5\n")
 
@@ -77,7 +77,7 @@ def test_settings_that_can_be_used_are_said_to_be_in_order(home: Home, tmp_path:
     assert "is valid and sets 1 value." in output
 
 
-def test_what_is_wrong_is_named_with_its_line_and_what_was_meant(home: Home, tmp_path: Path) -> None:
+def test_a_wrong_key_is_reported_with_its_line_and_the_likely_key(home: Home, tmp_path: Path) -> None:
     file = tmp_path / "mine.toml"
     file.write_text("# mine\nmax_attempts = 0\nquiet_secnds = 3\n")
 

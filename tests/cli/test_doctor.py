@@ -1,4 +1,4 @@
-"""`echod doctor`: each thing that can be wrong is found, with what to do, and looking changes nothing."""
+"""`echod doctor`: every problem is found and has a fix, and checking changes nothing."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def read_files(root: Path) -> dict[str, bytes]:
     return {str(path): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_with_a_running_service_and_a_sound_project_all_is_well(home: Home, tmp_path: Path) -> None:
+def test_with_a_running_service_and_a_valid_project_there_are_no_problems(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     home.run("add", root)
     with running_daemon(home):
@@ -91,7 +91,7 @@ def test_with_a_running_service_and_a_sound_project_all_is_well(home: Home, tmp_
     }
 
 
-def test_without_a_daemon_it_ends_with_1_and_says_how_to_start_one(home: Home) -> None:
+def test_without_a_daemon_it_exits_with_1_and_shows_how_to_start_one(home: Home) -> None:
     result = home.echod("doctor")
 
     assert result.returncode == 1
@@ -100,13 +100,13 @@ def test_without_a_daemon_it_ends_with_1_and_says_how_to_start_one(home: Home) -
     assert max(map(len, result.stdout.splitlines())) <= 80 or str(home.root) in result.stdout
 
 
-def test_it_makes_nothing_where_nothing_is(home: Home) -> None:
+def test_it_creates_nothing_in_an_empty_home(home: Home) -> None:
     home.echod("doctor", "--json")
 
     assert not home.state.exists()
 
 
-def test_broken_settings_are_a_check_and_do_not_end_it(home: Home, tmp_path: Path) -> None:
+def test_invalid_settings_are_reported_as_a_check_and_do_not_end_it(home: Home, tmp_path: Path) -> None:
     config = tmp_path / "config.toml"
     config.write_text("quiet_secnds = 3\n")
 
@@ -157,7 +157,7 @@ def _write_invalid_project(case: DoctorContext) -> None:
         (_write_invalid_project, "projects", ""),
     ],
 )
-def test_what_is_wrong_with_its_own_files_is_told_with_what_to_do(
+def test_problems_of_its_own_files_are_reported_with_their_fixes(
     case: DoctorContext, harm: Callable[[DoctorContext], None], code: str, fix: str
 ) -> None:
     harm(case)
@@ -177,7 +177,7 @@ def test_a_state_directory_on_a_network_file_system_is_a_problem(case: DoctorCon
     assert "nfs4" in check.text
 
 
-def test_a_memory_on_a_network_file_system_is_weaker_and_not_wrong(case: DoctorContext, tmp_path: Path) -> None:
+def test_a_memory_on_a_network_file_system_is_a_note_and_not_a_problem(case: DoctorContext, tmp_path: Path) -> None:
     register_project(case, tmp_path / "p")
     remote = replace(case, mounts="36 25 0:32 / / rw - fuse.sshfs host:/ rw\n")
 
@@ -187,7 +187,7 @@ def test_a_memory_on_a_network_file_system_is_weaker_and_not_wrong(case: DoctorC
     assert "once a minute" in check.text
 
 
-def test_what_the_file_system_can_do_is_tried_in_the_state_directory(case: DoctorContext, tmp_path: Path) -> None:
+def test_the_file_system_is_probed_in_the_state_directory(case: DoctorContext, tmp_path: Path) -> None:
     register_project(case, tmp_path / "p")
 
     check = only_check(case, "file-system")
@@ -216,7 +216,7 @@ def test_a_service_file_of_another_installation_is_a_problem(case: DoctorContext
     assert "service-outdated" in check_codes(case, CheckResult.PROBLEM)
 
 
-def test_projects_that_are_gone_or_have_no_memory_are_told_apart(case: DoctorContext, tmp_path: Path) -> None:
+def test_deleted_projects_and_projects_without_memory_are_distinguished(case: DoctorContext, tmp_path: Path) -> None:
     missing_root = register_project(case, tmp_path / "gone")
     for below in sorted(missing_root.rglob("*"), reverse=True):
         below.rmdir()
@@ -235,7 +235,7 @@ def test_two_memories_in_one_project_are_worth_a_note(case: DoctorContext, tmp_p
     assert only_check(case, "two-stores").result is CheckResult.NOTE
 
 
-def test_markers_are_shown_with_what_they_hold(case: DoctorContext, tmp_path: Path) -> None:
+def test_markers_are_shown_with_their_contents(case: DoctorContext, tmp_path: Path) -> None:
     root = register_project(case, tmp_path / "p")
     (root / "tmp").mkdir()
     state = {"status": "active", "owner_pid": str(os.getpid())}
@@ -278,7 +278,7 @@ def test_a_gitignore_that_is_a_link_or_missing_names_nothing(tmp_path: Path) -> 
     assert gitignore_line(store) is None
 
 
-def test_a_memory_that_is_a_link_and_a_role_that_others_may_write_are_told(case: DoctorContext, tmp_path: Path) -> None:
+def test_a_linked_memory_and_a_role_writable_by_others_are_reported(case: DoctorContext, tmp_path: Path) -> None:
     root = register_project(case, tmp_path / "p", "reviewer", "workers")
     (tmp_path / "outside.md").write_text("# Mine\n")
     (root / ".rune/echoes/reviewer/MEMORY.md").symlink_to(tmp_path / "outside.md")
@@ -290,7 +290,7 @@ def test_a_memory_that_is_a_link_and_a_role_that_others_may_write_are_told(case:
 
 @pytest.mark.parametrize("name", ["MEMORY.md", "knowledge.md"])
 @pytest.mark.parametrize("data", [b"# Mine\n\xff", b"x" * (MAX_FILE_BYTES + 1)], ids=["no text", "too large"])
-def test_a_file_that_is_not_understood_is_told(case: DoctorContext, tmp_path: Path, name: str, data: bytes) -> None:
+def test_an_unreadable_file_is_reported(case: DoctorContext, tmp_path: Path, name: str, data: bytes) -> None:
     root = register_project(case, tmp_path / "p")
     file = root / ".rune/echoes/reviewer" / name
     file.write_bytes(data)
@@ -302,7 +302,7 @@ def test_a_file_that_is_not_understood_is_told(case: DoctorContext, tmp_path: Pa
 
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
-def test_a_memory_of_another_user_is_told_with_what_root_may_do(case: DoctorContext, tmp_path: Path) -> None:
+def test_a_memory_of_another_user_is_reported_with_the_rights_of_root(case: DoctorContext, tmp_path: Path) -> None:
     root = register_project(case, tmp_path / "p")
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     memory.write_text("# Reviewer Memory\n")
@@ -326,7 +326,7 @@ def test_the_kernels_limit_is_compared_with_what_must_be_watched(
     assert only_check(case, "inotify-watches").result.value == result
 
 
-def test_one_project_can_be_asked_about_whether_it_is_registered_or_not(case: DoctorContext, tmp_path: Path) -> None:
+def test_one_project_can_be_checked_even_if_it_is_not_registered(case: DoctorContext, tmp_path: Path) -> None:
     other = register_project(case, tmp_path / "other")
     root = make_project(tmp_path / "p")
 

@@ -1,4 +1,4 @@
-"""What README and the pages of docs/ tell a person to type is understood; the README's first steps really work."""
+"""Every command line in README and docs/ is valid, and the README's first steps work."""
 
 from __future__ import annotations
 
@@ -38,15 +38,15 @@ SKIPPED_COMMANDS: Final = {
     "pipx": "it would install into this machine",
     "echod service": "there need be no service manager; tests/service has a real one",
 }
-"""What in the README is only read here, and why."""
+"""Commands in the README that are only parsed here, with the reason."""
 
 ASKING_COMMANDS: Final = frozenset({"prune", "undo", "remove"})
-"""Commands that ask a person; there is none here, so they are told `--yes`."""
+"""Commands that ask for confirmation. They run with `--yes` here."""
 
 
 @dataclass(frozen=True)
 class CommandExample:
-    """A command line on a page; in a block it is meant to be typed as it stands."""
+    """A command line on a page. In a block it is complete."""
 
     page: str
     line: str
@@ -70,7 +70,7 @@ def find_examples() -> Iterator[CommandExample]:
 
 
 def parse_block(block: str) -> list[str]:
-    """The commands of a block, without prompts, comments and what is shown of their output."""
+    """Return the commands of a block, without prompts, comments and output."""
     lines = block.splitlines()
     if any(line.startswith("$ ") for line in lines):
         lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
@@ -78,7 +78,7 @@ def parse_block(block: str) -> list[str]:
 
 
 def expand_alternatives(line: str) -> Iterator[list[str]]:
-    """The words of a line; `add|remove` and `a, b` stand for one command each."""
+    """Yield the words of a line, once for each alternative of `add|remove`."""
     line = re.split(r" (?:>>?|<) ", line)[0]
     words = [PLACEHOLDERS.get(word, word) for word in shlex.split(line.replace("|", "\\|"))]
     places = [at for at, word in enumerate(words[:3]) if "|" in word]
@@ -90,7 +90,7 @@ def expand_alternatives(line: str) -> Iterator[list[str]]:
 
 
 def usage_error(words: list[str], *, complete: bool) -> str | None:
-    """Why a command line is not understood; None if it is. Nothing is run."""
+    """Return why a command line is invalid, or None. Nothing is run."""
     command: Any = app
     context = None
     name, rest = words[0], words[1:]
@@ -121,7 +121,7 @@ EXAMPLES: Final = tuple(dict.fromkeys(find_examples()))
 
 
 @pytest.mark.parametrize("page", sorted({example.page for example in EXAMPLES}))
-def test_what_a_page_tells_to_type_is_understood(page: str) -> None:
+def test_every_command_line_on_a_page_is_valid(page: str) -> None:
     page_examples = [example for example in EXAMPLES if example.page == page]
 
     wrong = {
@@ -134,14 +134,14 @@ def test_what_a_page_tells_to_type_is_understood(page: str) -> None:
     assert wrong == {}
 
 
-def test_a_command_that_does_not_exist_would_be_found() -> None:
+def test_a_command_that_does_not_exist_is_detected() -> None:
     assert usage_error(["echod", "staus"], complete=False) == "there is no command staus"
     assert "No such option" in str(usage_error(["echod", "status", "--jsn"], complete=False))
     assert usage_error(["echod", "explain"], complete=False) is None
     assert "MissingParameter" in str(usage_error(["echod", "explain"], complete=True))
 
 
-def test_every_command_is_told_in_the_readme_or_on_a_page() -> None:
+def test_every_command_is_in_the_readme_or_on_a_page() -> None:
     documentation = " ".join(page.read_text(encoding="utf-8") for page in PAGES if page.name != "CHANGELOG.md")
 
     missing = [
@@ -161,7 +161,7 @@ def test_every_page_is_named_in_the_readme_and_every_link_leads_somewhere() -> N
 
 
 def test_the_readme_works_from_top_to_bottom(tmp_path: Path) -> None:
-    """In a home of its own, with a memory as it grows where nobody maintains it."""
+    """In a separate home, with a memory that was never maintained."""
     home = Home(tmp_path)
     root = tmp_path / "src" / "my-project"
     role = root / ".rune" / "echoes" / "reviewer"

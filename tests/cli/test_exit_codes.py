@@ -1,4 +1,4 @@
-"""The exit code of every command: where there is nothing yet, with a wrong option, and with settings it cannot use."""
+"""The exit code of every command: in an empty home, with a wrong option, and with invalid settings."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
 }
 
 INDEPENDENT_OF_SETTINGS: Final = frozenset({"claude plugin-dir", "completion", "config path", "help"})
-"""They answer the same whatever the settings are."""
+"""Commands that do not read the settings."""
 
 COMMANDS: Final = tuple(" ".join(path) for path in all_command_paths() if path[0] not in TESTED_ELSEWHERE)
 
@@ -94,7 +94,7 @@ def _restore_logging() -> Iterator[None]:
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without anything in it, which is where we are."""
+    """An empty home, which is also the current directory."""
     for name in [name for name in os.environ if name.startswith(("ECHOD_", "CLAUDE_", "XDG_"))]:
         monkeypatch.delenv(name)
     home = tmp_path / "home"
@@ -108,7 +108,7 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def exit_code(*words: str) -> int:
-    """How a command ends, as `echod.cli.main` ends it."""
+    """Return the exit code of a command, as `echod.cli.main` does."""
     result = CliRunner().invoke(app, words, prog_name="echod")
     if isinstance(result.exception, EchodError):
         return result.exception.exit_code
@@ -121,7 +121,7 @@ def test_the_table_has_every_command() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_where_there_is_nothing_yet_a_command_ends_as_documented(empty: Path, command: str) -> None:
+def test_in_an_empty_home_a_command_exits_as_documented(empty: Path, command: str) -> None:
     words, code = EXIT_CODES_IN_EMPTY_HOME[command]
 
     assert exit_code(*command.split(), *words.split()) == code
@@ -146,7 +146,7 @@ def test_settings_that_cannot_be_used_end_a_command_with_78(empty: Path, command
 
 
 @pytest.mark.parametrize("command", sorted(INDEPENDENT_OF_SETTINGS))
-def test_what_needs_no_settings_works_with_wrong_ones(empty: Path, command: str) -> None:
+def test_commands_without_settings_work_with_invalid_ones(empty: Path, command: str) -> None:
     config = empty / "wrong.toml"
     config.write_text("quiet_secnds = 3")
 

@@ -1,4 +1,4 @@
-"""Every command has help with an example, and docs/commands.md says the same."""
+"""Every command has help with an example, and docs/commands.md contains the same text."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from echod.cli.root import SECTIONS, app
+from echod.cli.root import SECTIONS, app, run_command_line
 from tests.cli.reference import PAGE, all_command_paths, help_text, render_page
 
 LISTING_COMMANDS = {"status", "gate", "jobs", "projects", "log", "review"}
@@ -28,15 +28,34 @@ def test_every_listing_offers_json(path: tuple[str, ...]) -> None:
     assert "--json" in help_text(path)
 
 
-def test_the_command_reference_is_what_the_commands_say() -> None:
-    assert PAGE.read_text() == render_page(), "renew it: python -m tests.cli.reference > docs/commands.md"
+def test_the_command_reference_is_the_help_of_the_commands() -> None:
+    assert PAGE.read_text() == render_page(), "write it again: python -m tests.cli.reference > docs/commands.md"
 
 
-def test_help_shows_every_command_once_in_the_order_in_which_a_person_meets_them() -> None:
-    shown = [name for _, entries in SECTIONS for name in (entry.name for entry in entries)]
+def test_help_shows_every_command_once_and_its_summary_in_one_line() -> None:
+    names = [entry.name for _, entries in SECTIONS for entry in entries]
+    lines = help_text(()).splitlines()
 
-    assert len(shown) == len(set(shown))
-    assert {path[0] for path in all_command_paths()} <= set(shown)
+    assert len(names) == len(set(names))
+    assert {path[0] for path in all_command_paths()} <= set(names)
+    for _, entries in SECTIONS:
+        width = max(len(entry.name) for entry in entries)
+        assert {f"  {entry.name:<{width}}  {entry.summary}" for entry in entries} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    "words", [["help", "prune"], ["help", "review", "accept"], ["help", "help"], ["help"]], ids=" ".join
+)
+def test_help_as_a_command_shows_what_the_option_shows(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(words) == 0
+
+    assert capsys.readouterr().out == help_text(tuple(words[1:]))
+
+
+def test_help_of_an_unknown_command_suggests_similar_ones(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run_command_line(["help", "prun"]) == 2
+
+    assert "Did you mean one of: 'prune', 'run'?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--quiet", "projects"], ["projects", "--quiet"], ["projects", "--no-color"]])

@@ -1,4 +1,4 @@
-"""`echod init` gives a project a memory, touches nothing that is there, and may be said again at will."""
+"""`echod init` creates the memory of a project, keeps existing files, and can be repeated."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def test_a_project_gets_every_role_with_its_header(home: Home, project: Path) ->
     assert home.json("projects")["projects"][0]["path"] == str(project)
 
 
-def test_said_again_it_changes_nothing(home: Home, project: Path) -> None:
+def test_a_second_init_changes_nothing(home: Home, project: Path) -> None:
     home.run("init", project)
     before = read_files(project)
 
@@ -51,7 +51,7 @@ def test_said_again_it_changes_nothing(home: Home, project: Path) -> None:
     assert "registered already" in output
 
 
-def test_what_is_there_is_not_touched_and_what_is_missing_is_made(home: Home, project: Path) -> None:
+def test_existing_files_are_kept_and_missing_roles_created(home: Home, project: Path) -> None:
     memory = project / ".rune/echoes/reviewer/MEMORY.md"
     memory.parent.mkdir(parents=True)
     memory.write_text("mine")
@@ -62,14 +62,14 @@ def test_what_is_there_is_not_touched_and_what_is_missing_is_made(home: Home, pr
     assert (project / ".rune/echoes/planner/MEMORY.md").exists()
 
 
-def test_only_the_named_roles_are_made(home: Home, project: Path) -> None:
+def test_only_the_named_roles_are_created(home: Home, project: Path) -> None:
     home.run("init", project, "--roles", "reviewer, meta-qa")
 
     assert sorted(path.name for path in (project / ".rune/echoes").iterdir()) == ["meta-qa", "reviewer"]
 
 
 @pytest.mark.parametrize("roles", ["../x", "", "a,,b", "a b", ".hidden"])
-def test_a_name_that_is_no_role_is_refused_before_anything_is_made(home: Home, project: Path, roles: str) -> None:
+def test_an_invalid_role_name_is_refused_before_anything_is_created(home: Home, project: Path, roles: str) -> None:
     done = home.echod("init", project, f"--roles={roles}")
 
     assert done.returncode == 2
@@ -100,19 +100,19 @@ def test_the_memory_is_where_the_project_has_its_own(
     assert f"{store}/" in (project / ".gitignore").read_text()
 
 
-def test_an_unknown_layout_is_a_mistake(home: Home, project: Path) -> None:
+def test_an_unknown_layout_is_an_error(home: Home, project: Path) -> None:
     done = home.echod("init", project, "--layout", "other")
 
     assert (done.returncode, list(project.iterdir())) == (2, [])
 
 
-def test_a_dry_run_makes_nothing(home: Home, project: Path) -> None:
+def test_a_dry_run_creates_nothing(home: Home, project: Path) -> None:
     assert "would create planner" in home.run("init", project, "--dry-run")
     assert list(project.iterdir()) == []
     assert not home.state.exists()
 
 
-def test_a_memory_that_git_shall_track_is_not_ignored(home: Home, project: Path) -> None:
+def test_a_memory_that_git_should_track_is_not_ignored(home: Home, project: Path) -> None:
     home.run("init", project)
     (project / ".gitignore").write_bytes(b"build\r\n.rune/echoes/\r\n# end")
     (project / ".rune/talisman.yml").write_text("echoes:\n  version_controlled: true\n")
@@ -124,7 +124,7 @@ def test_a_memory_that_git_shall_track_is_not_ignored(home: Home, project: Path)
 
 
 @pytest.mark.parametrize("line", [".rune/echoes", "/.rune/echoes/", " .rune/echoes/ "])
-def test_a_line_that_says_it_already_is_enough(home: Home, project: Path, line: str) -> None:
+def test_an_equivalent_line_is_enough(home: Home, project: Path, line: str) -> None:
     (project / ".gitignore").write_text(f"build\n{line}\n")
 
     home.run("init", project)
@@ -151,7 +151,9 @@ def test_a_link_out_of_the_project_is_refused(home: Home, project: Path, tmp_pat
     assert list((tmp_path / "elsewhere").iterdir()) == []
 
 
-def test_a_copy_of_a_project_is_refused_with_the_project_s_name(home: Home, project: Path, tmp_path: Path) -> None:
+def test_a_worktree_of_a_project_is_refused_with_the_name_of_the_project(
+    home: Home, project: Path, tmp_path: Path
+) -> None:
     identity = ["-c", "user.name=t", "-c", "user.email=t@example.org"]
     subprocess.run(["git", "init", "-q"], cwd=project, check=True)
     subprocess.run(["git", *identity, "commit", "-q", "--allow-empty", "-m", "x"], cwd=project, check=True)
@@ -163,7 +165,7 @@ def test_a_copy_of_a_project_is_refused_with_the_project_s_name(home: Home, proj
     assert f"echod init {project}" in done.stderr
 
 
-def test_without_a_path_the_project_around_is_meant(home: Home, project: Path) -> None:
+def test_without_a_path_the_surrounding_project_is_used(home: Home, project: Path) -> None:
     home.run("init", project, "--roles", "team")
     below = project / "src/deep"
     below.mkdir(parents=True)
@@ -175,7 +177,7 @@ def test_without_a_path_the_project_around_is_meant(home: Home, project: Path) -
     assert not (below / ".rune").exists()
 
 
-def test_a_new_memory_takes_observations_at_once(home: Home, project: Path) -> None:
+def test_a_new_memory_accepts_observations_at_once(home: Home, project: Path) -> None:
     from tests.hooks.events import run_hook, teammate_event
 
     home.run("init", project)

@@ -52,12 +52,12 @@ PLANNING_MODULES = (
 
 
 def loaded_packages(home: Home, *words: str) -> set[str]:
-    """The packages that a command loads."""
+    """Return the packages that a command loads."""
     return {name.partition(".")[0] for name in loaded_modules(home, *words)}
 
 
 def loaded_modules(home: Home, *words: str, environ: Mapping[str, str] | None = None) -> set[str]:
-    """The modules that a command loads."""
+    """Return the modules that a command loads."""
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, *words],
         env=home.environ if environ is None else environ,
@@ -80,7 +80,7 @@ def home(tmp_path: Path) -> Home:
 
 
 @pytest.mark.parametrize("words", [["status"], ["status", "--json"]], ids=" ".join)
-def test_what_the_daemon_keeps_ready_is_shown_without_anything_heavy(
+def test_the_snapshot_of_the_daemon_is_shown_without_a_heavy_import(
     home: Home, tmp_path: Path, words: list[str]
 ) -> None:
     home.run("add", make_project(tmp_path / "p"))
@@ -91,7 +91,7 @@ def test_what_the_daemon_keeps_ready_is_shown_without_anything_heavy(
     assert found & HEAVY_PACKAGES == set()
 
 
-def test_without_a_daemon_nothing_is_loaded_that_works_on_memories(home: Home, tmp_path: Path) -> None:
+def test_without_a_daemon_status_loads_nothing_that_changes_memory(home: Home, tmp_path: Path) -> None:
     home.run("add", make_project(tmp_path / "p"))
     home.echod("status")  # inspects the files and stores that
 

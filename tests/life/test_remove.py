@@ -73,7 +73,7 @@ def test_a_purge_lists_the_data_to_delete_and_asks(home: Home, tmp_path: Path) -
     refused = home.echod("remove", root, "--purge")
 
     assert "1 change can no longer be listed or undone" in plan
-    assert "1 report of agents" in plan
+    assert "1 unread hook event" in plan
     assert refused.returncode == 2
     assert "--yes" in refused.stderr
     assert home.json("jobs") == rows
@@ -116,7 +116,7 @@ def test_a_program_that_may_still_write_keeps_a_project_from_being_forgotten(hom
     assert "still open in another program" in refused.stderr
     assert len(home.json("projects")["projects"]) == 1
     assert len(home.json("log")["jobs"]) == 1
-    assert "forgotten" in home.run("remove", root, "--purge", "--yes")
+    assert "its data is deleted" in home.run("remove", root, "--purge", "--yes")
 
 
 def test_a_running_service_starts_from_scratch_with_a_purged_project(home: Home, tmp_path: Path) -> None:

@@ -335,8 +335,8 @@ def test_the_log_of_one_project_is_not_that_of_another(home: Home, root: Path, t
 
 
 def test_log_and_review_of_nothing_create_nothing(home: Home) -> None:
-    assert "Nothing" in home.run("log")
-    assert "nothing" in home.run("review")
+    assert "not changed anything" in home.run("log")
+    assert "no review items" in home.run("review")
     assert not home.state.exists() or not any(path.suffix == ".db" for path in home.state.rglob("*"))
 
 

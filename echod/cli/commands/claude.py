@@ -146,7 +146,7 @@ def _check_hook_events(counts: tuple[EventCount, ...]) -> ConnectionCheck:
 
 
 def _read_json_object(file: Path) -> dict[str, Any]:
-    """Read the JSON object in one of Claude Code's files. Return an empty one if there is none, or it is invalid."""
+    """Read the JSON object in one of Claude Code's files. Return an empty one if it is missing or invalid."""
     try:
         if file.stat().st_size > _MAX_FILE_BYTES:
             return {}

@@ -176,7 +176,7 @@ def _newest_copy(match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
     """Return the newest archived text of an entry.
 
     Raises:
-        JobRefusedError: there is none.
+        JobRefusedError: the archive has no text of it.
     """
     archived = list_archive_matches(match.role) if isinstance(match, MemoryMatch) else (match,)
     copies = next((candidate.copies for candidate in archived if candidate.id == match.id), None)

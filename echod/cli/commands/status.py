@@ -46,7 +46,7 @@ _STARTUP_GRACE_SECONDS = 3.0
 @options.json
 @pass_command_context
 def status(context: CommandContext, *, json: bool) -> None:
-    """Show service health, queued work and anything that needs attention.
+    """Show service health, queued work and warnings.
 
     Exits with 0 (healthy), 1 (needs attention), 3 (not running) or 4 (running, but not answering).
     """

@@ -111,12 +111,12 @@ class _UndoPlan(NamedTuple):
 
     @property
     def is_global(self) -> bool:
-        """Whether it changed the global store, which belongs to no project, so that no workflow blocks it."""
+        """True if it changed the global store. That belongs to no project, so no workflow blocks the undo."""
         return global_root(self.newest_commit.store) is not None
 
     @property
     def is_pack(self) -> bool:
-        """Whether it changed a doc pack, whose manifest is corrected afterwards."""
+        """True if it changed a doc pack. Its manifest is corrected afterwards."""
         return self.is_global and self.newest_commit.store == packs_store(self.project)
 
 

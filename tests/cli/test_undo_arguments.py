@@ -1,4 +1,4 @@
-"""What may follow `echod undo`: a job or --last, and a project."""
+"""The arguments of `echod undo`: a job or --last, and a project."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from echod.errors import UsageError
     ],
     ids=["job", "job-in-project", "last", "last-in-project"],
 )
-def test_a_job_or_the_last_one_and_perhaps_a_project(
+def test_a_job_or_the_last_one_with_an_optional_project(
     words: list[str], last: bool, meant: tuple[int | None, Path | None]
 ) -> None:
     assert parse_job_and_path(words, last=last) == meant
@@ -47,6 +47,6 @@ def test_a_job_or_the_last_one_and_perhaps_a_project(
         "last-and-two",
     ],
 )
-def test_what_makes_no_sense_is_refused(words: list[str], last: bool, word: str) -> None:
+def test_contradictory_arguments_are_refused(words: list[str], last: bool, word: str) -> None:
     with pytest.raises(UsageError, match=word):
         parse_job_and_path(words, last=last)

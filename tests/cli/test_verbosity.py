@@ -1,4 +1,4 @@
-"""How much a command says: nothing but errors where it was told to be quiet, and progress only on a terminal."""
+"""The output of quiet commands, progress on a terminal, and colours."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def test_a_quiet_command_that_works_prints_nothing(home: Home, tmp_path: Path) -
         assert (done.returncode, done.stdout, done.stderr) == (0, "", ""), words
 
 
-def test_a_quiet_command_prints_what_was_asked_for_and_errors(home: Home, tmp_path: Path) -> None:
+def test_a_quiet_command_prints_requested_output_and_errors(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     archive = root / ".rune/echoes/reviewer/archive"
     archive.write_text("in the way")
@@ -60,7 +60,7 @@ def test_a_quiet_command_prints_what_was_asked_for_and_errors(home: Home, tmp_pa
 
 
 class TestProgress:
-    def test_short_work_says_nothing(self) -> None:
+    def test_short_work_prints_nothing(self) -> None:
         terminal = io.StringIO()
 
         with ProgressLine(terminal) as progress:
@@ -108,7 +108,7 @@ def test_progress_is_on_standard_error_of_a_terminal_only(home: Home, tmp_path: 
         (("doctor",), {}, True),
     ],
 )
-def test_colours_are_for_terminals_and_for_those_who_want_them(
+def test_colours_are_only_printed_on_terminals_that_have_them(
     home: Home, words: tuple[str, ...], environ: dict[str, str], coloured: bool
 ) -> None:
     shown = run_on_terminal(home, *words, out=True, **environ)
@@ -117,7 +117,7 @@ def test_colours_are_for_terminals_and_for_those_who_want_them(
     assert "not running" in shown
 
 
-def test_colours_change_no_word_and_no_width() -> None:
+def test_colours_change_neither_words_nor_widths() -> None:
     screen = (
         "echod needs attention\n! It failed.\n  > Mend it.\n    reviewer      900/150 lines OVER  12 traced\nok  fine"
     )
@@ -129,7 +129,7 @@ def test_colours_change_no_word_and_no_width() -> None:
 
 
 def run_on_terminal(home: Home, *words: str, out: bool = False, **changed: str) -> str:
-    """Run a command whose standard error, or output, is a terminal, and nothing else of it; what appears there."""
+    """Run a command whose standard error, or output, is a terminal. Return what it prints there."""
     parent_end, child_end = pty.openpty()
     process = subprocess.Popen(
         [sys.executable, "-m", "echod", *words],

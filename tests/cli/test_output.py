@@ -36,8 +36,8 @@ LONG_PATH = "/home/somebody/" + "/".join(["a-directory-with-a-long-name"] * 6) +
         (200_000, "2 days"),
     ],
 )
-def test_a_length_of_time_is_said_as_one_would(seconds: float, said: str) -> None:
-    assert output.format_duration(seconds) == said
+def test_a_duration_is_readable(seconds: float, said: str) -> None:
+    assert text.format_duration(seconds) == said
 
 
 def test_a_long_path_shows_its_end(monkeypatch: pytest.MonkeyPatch) -> None:

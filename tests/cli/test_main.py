@@ -1,4 +1,4 @@
-"""How a command line that cannot be carried out is told, and how the program ends when somebody stops it."""
+"""Errors of the command line, and the exit of an interrupted program."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def home(tmp_path: Path) -> Home:
 @pytest.mark.parametrize(
     ("words", "sentence"), [case[1:] for case in USAGE_ERRORS], ids=[case[0] for case in USAGE_ERRORS]
 )
-def test_what_is_typed_wrongly_is_told_in_a_sentence_and_ends_with_2(
+def test_wrong_usage_is_reported_in_a_sentence_and_exits_with_2(
     words: str, sentence: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     code = run_command_line(words.split())
@@ -83,7 +83,7 @@ def test_what_is_typed_wrongly_is_told_in_a_sentence_and_ends_with_2(
 
 
 @pytest.mark.parametrize(("words", "code"), [((), 2), (("-h",), 0), (("--help",), 0), (("--config", "x", "-h"), 0)])
-def test_echod_alone_says_what_there_is_and_so_does_its_help(
+def test_echod_without_a_command_prints_its_help(
     words: tuple[str, ...], code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run_command_line(words) == code
@@ -101,9 +101,7 @@ def test_its_version_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 @pytest.mark.parametrize("words", ["add", "gate", "pause", "show", "consolidate", "reset --yes"])
-def test_a_project_whose_path_is_no_text_is_refused_and_keeps_no_other_from_being_looked_at(
-    home: Home, words: str
-) -> None:
+def test_a_project_path_that_is_not_utf_8_is_refused_and_does_not_affect_other_projects(home: Home, words: str) -> None:
     root = Path(os.fsdecode(os.fsencode(home.root) + b"/caf\xe9"))
     try:
         (root / ".rune/echoes/reviewer").mkdir(parents=True)
@@ -118,7 +116,7 @@ def test_a_project_whose_path_is_no_text_is_refused_and_keeps_no_other_from_bein
 
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
-def test_a_terminal_that_lacks_a_letter_is_shown_the_rest_and_a_script_all_of_it(home: Home, encoding: str) -> None:
+def test_unencodable_characters_are_escaped_and_stay_valid_json(home: Home, encoding: str) -> None:
     memory = home.root / ".rune/echoes/reviewer/MEMORY.md"
     memory.parent.mkdir(parents=True)
     memory.write_text(
@@ -136,7 +134,7 @@ def test_a_terminal_that_lacks_a_letter_is_shown_the_rest_and_a_script_all_of_it
             check=False,
         )
         assert done.returncode in codes, done.stderr
-        # click takes a terminal that says ASCII for one that says nothing, and prints UTF-8.
+        # click treats an ASCII terminal as one without an encoding, and prints UTF-8.
         return done.stdout.decode("utf-8" if encoding == "ascii" else encoding)
 
     for words in ("show reviewer", "prune --dry-run", "packs list"):
@@ -160,7 +158,7 @@ def test_an_interrupt_ends_a_command_quietly(home: Home) -> None:
 
 
 @pytest.mark.parametrize("words", [("--help",), ("projects",), ("config", "show"), ("log", "--json")], ids=" ".join)
-def test_a_reader_who_has_seen_enough_is_no_error(home: Home, words: tuple[str, ...]) -> None:
+def test_a_closed_pipe_is_not_an_error(home: Home, words: tuple[str, ...]) -> None:
     reading, writing = os.pipe()
     os.close(reading)
 
