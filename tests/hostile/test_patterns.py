@@ -42,7 +42,7 @@ def test_the_expressions_are_found_and_the_bounded_ones_are_among_them() -> None
 
     assert len(names) > 200
     assert BOUNDED.keys() <= names
-    assert {"echod.memory.redact.patterns.TOKEN_PATTERNS[0].pattern", "echod.cli.context._COLOURS[0][0]"} <= names
+    assert {"echod.memory.redact.patterns.TOKEN_PATTERNS[0][2]", "echod.cli.context._COLOURS[0][0]"} <= names
 
 
 @pytest.mark.parametrize("unit", ["_", "_\\", "a/", "/", ".", "~", ":1", "a.b", "Aa", "`/", "a.py:1,"])
