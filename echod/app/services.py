@@ -19,7 +19,7 @@ from echod.app.context import ReadContext, process_is_alive
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.observe import ObserveContext
 from echod.paths import Paths, claude_home
-from echod.scheduler.maintenance import MaintenanceNeedFinder
+from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.scheduler.worker import JobSettings, Worker
 from echod.settings.values import Settings
 from echod.state.entries import EntryStore

@@ -10,7 +10,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.inspection.entry_facts import record_and_get_facts, record_entries
-from echod.inspection.review_items import (
+from echod.inspection.review import (
     FIRST_PRUNE_HOLD_SECONDS,
     first_prune_deadline,
     first_prune_id,

@@ -20,8 +20,8 @@ from echod.jobs.consolidate import FindingsCache
 from echod.log import get_logger
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
 from echod.scheduler.gate import ProjectGate, describe_verdict
+from echod.state.database import DatabaseUnavailableError
 from echod.state.entries import EntryStore
-from echod.state.errors import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout

@@ -11,13 +11,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, timedelta
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.clock import local_date
 from echod.memory.model import Layer
 from echod.state.database import Database
-from echod.state.review_answers import QuestionSubjects, ReviewAnswers
 
 if TYPE_CHECKING:  # both modules import the redaction rules and policies, which readers of pins do not need
     from echod.memory.entry_matching import PresentEntry
@@ -63,6 +63,78 @@ class Reference(NamedTuple):
     entry: str
     cause: str
     workflow: str | None = None
+
+
+class ReviewAnswer(StrEnum):
+    """The user's answer to an item."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+class ReviewAnswers:
+    """The answers for all stores. An item is identified by its id, a store by its key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def answered_items(self, store: str) -> frozenset[str]:
+        """Return the answered items of a store."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute("SELECT item_id FROM review_answer WHERE store = ?", (store,))
+            return frozenset(row["item_id"] for row in rows)
+
+    def is_rejected(self, item: str) -> bool:
+        """Return whether the user rejected an item."""
+        with self._database.read_transaction() as connection:
+            cursor = connection.execute(
+                "SELECT 1 FROM review_answer WHERE item_id = ? AND answer = ?", (item, ReviewAnswer.REJECTED)
+            )
+            return cursor.fetchone() is not None
+
+    def record(self, store: str, items: Iterable[str], answer: ReviewAnswer, at: float) -> None:
+        """Store an answer to these items, in place of an earlier one."""
+        with self._database.write_transaction() as connection:
+            connection.executemany(
+                "INSERT INTO review_answer (item_id, store, answer, answered_at) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (item_id) DO UPDATE SET answer = excluded.answer, answered_at = excluded.answered_at",
+                [(item, store, answer.value, at) for item in items],
+            )
+
+
+class QuestionKey(NamedTuple):
+    """The key of the finding that raised a question, and the id that the entry had at that time."""
+
+    finding_key: str
+    entry_id: str
+
+
+class QuestionSubjects:
+    """The entries that the questions of all stores are about. A store is identified by its key."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, store: str, questions: Iterable[QuestionKey]) -> None:
+        """Store questions that are asked now, when the entries have the ids of the keys."""
+        rows = [(store, key.finding_key, key.entry_id, key.entry_id) for key in questions]
+        if not rows:
+            return
+        with self._database.write_transaction() as connection:
+            connection.executemany(
+                "INSERT INTO question_subject (store, finding_key, asked_entry_id, current_entry_id) "
+                "VALUES (?, ?, ?, ?) ON CONFLICT (store, finding_key, asked_entry_id) "
+                "DO UPDATE SET current_entry_id = excluded.current_entry_id",
+                rows,
+            )
+
+    def current_ids(self, store: str) -> Mapping[QuestionKey, str]:
+        """Return the present ids of the entries, as of the last look at their file."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute("SELECT * FROM question_subject WHERE store = ?", (store,))
+            return {
+                QuestionKey(row["finding_key"], row["asked_entry_id"]): str(row["current_entry_id"]) for row in rows
+            }
 
 
 class EntryStore:
