@@ -22,7 +22,7 @@ from echod.inspection.review import (
     ReviewKind,
     SupersededEntry,
     TrackedQuestion,
-    item_id,
+    new_item,
 )
 from echod.memory.consolidation.deduplicate import SupersedeProblem
 from echod.memory.document import count_lines, parse
@@ -97,16 +97,9 @@ def plan_maintenance(
     *,
     record: bool,
 ) -> MaintenancePlan:
-    """Plan pruning a memory file or compressing a knowledge file.
+    """Plan pruning a memory file or compressing a knowledge file. `entries` is None without a database.
 
-    Args:
-        role: the role.
-        file: its memory or knowledge file.
-        document: the parsed file.
-        entries: facts about entries; None without a database.
-        policy: the numbers of the project.
-        today: the local day.
-        record: also record which entries a memory file contains.
+    With `record`, the entries of a memory file are recorded as well.
     """
     if file.name != MEMORY:
         facts = Facts() if entries is None else get_knowledge_facts(role, entries, policy, today, document)
@@ -173,10 +166,8 @@ def _layer_claim_items(role: Role, question: Question, entry: EntrySummary) -> I
         return
     layer = Layer(question.target)
     text = f"An agent wants this entry in the layer {layer.value}; it was stored as {entry.layer.value}."
-    identity = item_id(role, ReviewKind.CLAIM, question.entry, layer.value, entry.content_digest)
-    yield OpenReviewItem(
-        identity, role, ReviewKind.CLAIM, question.at, text, (entry.title,), LayerClaim(entry.id, layer)
-    )
+    content = (question.entry, layer.value, entry.content_digest)
+    yield new_item(role, ReviewKind.CLAIM, content, question.at, text, (entry.title,), LayerClaim(entry.id, layer))
 
 
 def _superseded_items(
@@ -187,16 +178,13 @@ def _superseded_items(
     for other in others:
         reason = _not_replaced_reason(other, question)
         text = f"{entry.title!r} ({entry.id}) claims to replace this entry, which was kept because {reason}."
-        identity = item_id(
-            role, ReviewKind.SUPERSEDES, question.entry, entry.content_digest, other.id, other.content_digest
-        )
-        yield OpenReviewItem(
-            identity, role, ReviewKind.SUPERSEDES, question.at, text, (other.title,), SupersededEntry(other.id)
-        )
+        content = (question.entry, entry.content_digest, other.id, other.content_digest)
+        subject = SupersededEntry(other.id)
+        yield new_item(role, ReviewKind.SUPERSEDES, content, question.at, text, (other.title,), subject)
     if not others and question.problem == SupersedeProblem.NONE:
         text = f"This entry claims to replace {question.target!r}, but no entry has that title."
-        identity = item_id(role, ReviewKind.SUPERSEDES, question.entry, question.target)
-        yield OpenReviewItem(identity, role, ReviewKind.SUPERSEDES, question.at, text, (entry.title,), Information())
+        asked = (question.entry, question.target)
+        yield new_item(role, ReviewKind.SUPERSEDES, asked, question.at, text, (entry.title,), Information())
 
 
 def _not_replaced_reason(other: EntrySummary, question: Question) -> str:

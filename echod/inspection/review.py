@@ -83,13 +83,9 @@ class HeldFirstPrune:
 
 
 class QuarantinedFile(NamedTuple):
-    """A findings file in quarantine.
+    """A findings file in quarantine. It gets its original name when it is moved back.
 
-    Attributes:
-        name: its name there.
-        original_name: the name it gets when it is moved back.
-        digest: its content.
-        problem: why it cannot be read, or None.
+    `digest` is that of its content. `problem` is the reason why it cannot be read, or None.
     """
 
     name: str
@@ -128,7 +124,6 @@ class OpenReviewItem(NamedTuple):
         id: the same as long as the item has the same content.
         kind: a `ReviewKind`, or the kind of the store's notice.
         since: since when it waits (Unix seconds).
-        text: its description, in sentences.
         titles: headings of the entries it is about.
         subject: the target of an answer.
     """
@@ -186,15 +181,27 @@ class OpenReviewItem(NamedTuple):
                 assert_never(other)
 
 
-def item_id(role: Role, kind: str, *content: object) -> str:
-    """Return the id of an item: a digest of its role, its kind and its content."""
+def new_item(
+    role: Role,
+    kind: str,
+    content: tuple[object, ...],
+    since: float,
+    text: str,
+    titles: tuple[str, ...],
+    subject: ReviewSubject,
+) -> OpenReviewItem:
+    """Return an item, with an id made of its role, its kind and its content."""
+    return OpenReviewItem(_item_id(role, kind, *content), role, kind, since, text, titles, subject)
+
+
+def _item_id(role: Role, kind: str, *content: object) -> str:
     named = json.dumps([role.store.key, role.name, kind, *map(str, content)])
     return hashlib.sha256(named.encode()).hexdigest()[:_ID_DIGITS]
 
 
 def first_prune_id(role: Role) -> str:
     """Return the id of the item about a role's held first prune. It is the same until the user prunes the file."""
-    return item_id(role, ReviewKind.FIRST_PRUNE)
+    return _item_id(role, ReviewKind.FIRST_PRUNE)
 
 
 def removes_majority(lines_before: int, lines_after: int) -> bool:
@@ -288,16 +295,7 @@ class ReviewCollector:
         restored: Sequence[RestoredFindings],
         now: float,
     ) -> tuple[OpenReviewItem, ...]:
-        """Return the open items of a store, the oldest first. The status reports roles that cannot be read.
-
-        Args:
-            store: the store.
-            roles: its roles, as far as they can be listed.
-            notices: the notices and questions of its journal.
-            maintenance: the maintenance policy of its project.
-            restored: its restored findings files.
-            now: Unix seconds.
-        """
+        """Return the open items of a store, the oldest first. The status reports roles that cannot be read."""
         answered = frozenset[str]() if self._entries is None else self._entries.answers.answered_items(store.key)
         items = {
             item.id: item
@@ -325,16 +323,13 @@ class ReviewCollector:
             yield from self._prune_items(role, memory, maintenance, held.get(role.name), now, has_pins=has_pins)
             yield from self._quarantined_items(role)
         for findings in restored:
-            name = findings.path.name
-            identity = item_id(findings.role, ReviewKind.UNDONE, name, findings.digest)
-            subject = RestoredFindingsFile(name, findings.digest)
-            yield OpenReviewItem(
-                identity, findings.role, ReviewKind.UNDONE, findings.since, findings.reason, (), subject
-            )
+            content = (findings.path.name, findings.digest)
+            subject = RestoredFindingsFile(*content)
+            yield new_item(findings.role, ReviewKind.UNDONE, content, findings.since, findings.reason, (), subject)
         for notice in notices.notices:
             role = Role(store, notice.role)
-            identity = item_id(role, notice.kind, notice.at, notice.text)
-            yield OpenReviewItem(identity, role, notice.kind, notice.at, notice.text, notice.titles, Information())
+            seen = (notice.at, notice.text)
+            yield new_item(role, notice.kind, seen, notice.at, notice.text, notice.titles, Information())
 
     def _question_items(self, store: Store, questions: Sequence[Question]) -> Iterator[OpenReviewItem]:
         if not questions:
@@ -379,10 +374,9 @@ class ReviewCollector:
         if until is None and (memory.lines <= limit or (not has_pins and memory.protected_lines <= limit)):
             return
         plan: MaintenancePlan | None = None
+        policy, today = maintenance.policy, local_date(now)
         with suppress(OSError):  # the status reports it
-            plan = self._inspections.plan(
-                role, role.memory, memory.version, self._entries, maintenance.policy, local_date(now)
-            )
+            plan = self._inspections.plan(role, role.memory, memory.version, self._entries, policy, today)
         preview = None if plan is None else plan.prune_preview
         if preview is None:
             return
@@ -391,14 +385,12 @@ class ReviewCollector:
                 f"The first prune of this file would remove more than half of it ({preview.summary}). "
                 f"It waits until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}."
             )
-            yield OpenReviewItem(
-                first_prune_id(role), role, ReviewKind.FIRST_PRUNE, held_since, text, (), HeldFirstPrune()
-            )
+            yield new_item(role, ReviewKind.FIRST_PRUNE, (), held_since, text, (), HeldFirstPrune())
         over = preview.over_limit
         if over is not None and not over.can_shrink_tomorrow:
-            identity = item_id(role, ReviewKind.OVER_LIMIT, over.limit, over.protected, over.pinned, over.not_removable)
+            content = (over.limit, over.protected, over.pinned, over.not_removable)
             text = f"It stays too long: {over.description}"
-            yield OpenReviewItem(identity, role, ReviewKind.OVER_LIMIT, memory.modified_at, text, (), Information())
+            yield new_item(role, ReviewKind.OVER_LIMIT, content, memory.modified_at, text, (), Information())
 
     def _quarantined_items(self, role: Role) -> Iterator[OpenReviewItem]:
         """Yield the findings files in a role's quarantine."""
@@ -426,16 +418,9 @@ def _suspicious_items(role: Role, memory: FileInspection) -> Iterator[OpenReview
             f"An entry reads like an instruction to agents ({entry.suspicious_phrase}). "
             "Read it, and reject it if it is one."
         )
-        identity = item_id(role, ReviewKind.SUSPICIOUS_INSTRUCTION, entry.id, entry.title, entry.content_digest)
-        yield OpenReviewItem(
-            identity,
-            role,
-            ReviewKind.SUSPICIOUS_INSTRUCTION,
-            memory.modified_at,
-            text,
-            (entry.title,),
-            SuspiciousEntry(entry.id),
-        )
+        kind, subject = ReviewKind.SUSPICIOUS_INSTRUCTION, SuspiciousEntry(entry.id)
+        content = (entry.id, entry.title, entry.content_digest)
+        yield new_item(role, kind, content, memory.modified_at, text, (entry.title,), subject)
 
 
 def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> OpenReviewItem:
@@ -443,8 +428,8 @@ def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> Ope
     problem = _WRONG_NAME_PROBLEM if layout.AGENT_FINDINGS.fullmatch(name) is None else inspection.unreadable
     text = f"{path.name} is in quarantine. " + ("It can be read now." if problem is None else problem)
     subject = QuarantinedFile(path.name, name, inspection.digest, problem)
-    identity = item_id(role, ReviewKind.QUARANTINED, path.name, inspection.digest)
-    return OpenReviewItem(identity, role, ReviewKind.QUARANTINED, inspection.modified_at, text, (), subject)
+    content = (path.name, inspection.digest)
+    return new_item(role, ReviewKind.QUARANTINED, content, inspection.modified_at, text, (), subject)
 
 
 def _with_current_ids(

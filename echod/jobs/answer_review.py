@@ -52,11 +52,7 @@ def must_record_answer(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
 
 
 def run(resources: JobResources, item: OpenReviewItem, answer: ReviewAnswer) -> JobOutcome:
-    """Carry out an answer that changes files. The role is locked once, or for each batch of findings.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-    """
+    """Carry out an answer that changes files. The role is locked once, or for each batch of findings."""
     if isinstance(item.subject, RestoredFindingsFile) and answer is ReviewAnswer.ACCEPTED:
         return consolidate_selected(resources, item.role, frozenset([item.subject.digest]))
     with resources.open_role(item.role) as context:

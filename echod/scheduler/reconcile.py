@@ -66,44 +66,24 @@ def queue_maintenance(
 ) -> tuple[ReadProblem, ...]:
     """Queue the maintenance of the files, which may require reading them, and withdraw other jobs. The second half.
 
-    Args:
-        store: the store.
-        settings: the project's settings.
-        queue: the queue.
-        now: Unix seconds.
-        findings_report: the result of `queue_findings`.
-        need_finder: finds the maintenance needs; None for none.
-
-    Returns:
-        The paths that could not be read in either half.
+    `findings_report` is the result of `queue_findings`. Returns the paths that could not be read in either half.
     """
-    reported = any(need.kind is JobKind.OBSERVE for need in findings_report.needs)
-    maintenance_report = _find_maintenance_needs(need_finder, store, settings, now, has_pending_observations=reported)
-    needs = (*findings_report.needs, *maintenance_report.needs)
-    problems = tuple(dict.fromkeys((*findings_report.problems, *maintenance_report.problems)))
-    for need in maintenance_report.needs:
+    report = NeedsReport((), ())
+    if need_finder is not None:
+        reported = any(need.kind is JobKind.OBSERVE for need in findings_report.needs)
+        try:
+            report = need_finder.find(
+                store, settings.maintenance, settings.mode, now, has_pending_observations=reported
+            )
+        except (BusyError, StoreError) as error:
+            report = NeedsReport((), (ReadProblem(store.key, str(error)),))
+    needs = (*findings_report.needs, *report.needs)
+    problems = tuple(dict.fromkeys((*findings_report.problems, *report.problems)))
+    for need in report.needs:
         queue.put(need, now)
     if not problems:
         queue.withdraw(store.key, now, "no longer needed", keep={(need.kind, need.role) for need in needs})
     return problems
-
-
-def _find_maintenance_needs(
-    need_finder: MaintenanceNeedFinder | None,
-    store: Store,
-    settings: NeedSettings,
-    now: float,
-    *,
-    has_pending_observations: bool,
-) -> NeedsReport:
-    if need_finder is None:
-        return NeedsReport((), ())
-    try:
-        return need_finder.find(
-            store, settings.maintenance, settings.mode, now, has_pending_observations=has_pending_observations
-        )
-    except (BusyError, StoreError) as error:
-        return NeedsReport((), (ReadProblem(store.key, str(error)),))
 
 
 class MaintenanceNeedFinder:
@@ -119,12 +99,8 @@ class MaintenanceNeedFinder:
     ) -> NeedsReport:
         """Return the needs of a store's files.
 
-        Args:
-            store: the store.
-            maintenance: the jobs that are allowed in its project.
-            mode: part of a fingerprint, see `NeedSettings`.
-            now: Unix seconds.
-            has_pending_observations: true if agents reported tasks for this store that are not in its memory yet.
+        `has_pending_observations` is true if agents reported tasks for this store that are not in its memory yet. For
+        `mode` see `NeedSettings`.
 
         Raises:
             BusyError, StoreError: the journal cannot be read.

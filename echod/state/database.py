@@ -105,8 +105,7 @@ class Database:
     def open_readonly(cls, path: Path) -> Database | None:
         """Open for reading while other processes may write. Creates no database and no log.
 
-        Returns:
-            The database; None if nothing was ever recorded.
+        Returns None if nothing was ever recorded.
 
         Raises:
             StateError: the errors of `open`.

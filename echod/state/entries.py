@@ -52,12 +52,9 @@ _IN_JSON = "IN (SELECT value FROM json_each(?))"
 
 
 class Reference(NamedTuple):
-    """A use of an entry.
+    """A use of an entry, by its id. A cause counts once, however often it is recorded.
 
-    Attributes:
-        entry: the entry's id.
-        cause: what referenced it. A cause counts once, however often it is recorded.
-        workflow: the key of the workflow that was running; None if none is known.
+    `workflow` is the key of the workflow that was running; None if it is unknown.
     """
 
     entry: str
@@ -87,10 +84,8 @@ class ReviewAnswers:
     def is_rejected(self, item: str) -> bool:
         """Return whether the user rejected an item."""
         with self._database.read_transaction() as connection:
-            cursor = connection.execute(
-                "SELECT 1 FROM review_answer WHERE item_id = ? AND answer = ?", (item, ReviewAnswer.REJECTED)
-            )
-            return cursor.fetchone() is not None
+            select = "SELECT 1 FROM review_answer WHERE item_id = ? AND answer = ?"
+            return connection.execute(select, (item, ReviewAnswer.REJECTED)).fetchone() is not None
 
     def record(self, store: str, items: Iterable[str], answer: ReviewAnswer, at: float) -> None:
         """Store an answer to these items, in place of an earlier one."""
@@ -132,9 +127,7 @@ class QuestionSubjects:
         """Return the present ids of the entries, as of the last look at their file."""
         with self._database.read_transaction() as connection:
             rows = connection.execute("SELECT * FROM question_subject WHERE store = ?", (store,))
-            return {
-                QuestionKey(row["finding_key"], row["asked_entry_id"]): str(row["current_entry_id"]) for row in rows
-            }
+            return {QuestionKey(r["finding_key"], r["asked_entry_id"]): str(r["current_entry_id"]) for r in rows}
 
 
 class EntryStore:
@@ -165,14 +158,8 @@ class EntryStore:
     ) -> None:
         """Record the complete list of entries in a role's memory file. Without changes nothing is written.
 
-        The recorded data of an entry whose id changed moves to its new id.
-
-        Args:
-            store: the store's key.
-            role: the role's name.
-            present: the entries of the file.
-            today: the local day.
-            known_renames: old id -> new id, for entries that the writer of the file renamed.
+        The recorded data of an entry whose id changed moves to its new id. `known_renames` has old id -> new id for the
+        entries that the writer of the file renamed.
         """
         from echod.state.entry_ids import compare_entries, rename_entries  # noqa: PLC0415  imports the redaction rules
 
@@ -294,9 +281,8 @@ class EntryStore:
     def pinned_ids(self, store: str, today: date) -> frozenset[str]:
         """Return the ids of a store's entries that are pinned today."""
         with self._database.read_transaction() as connection:
-            rows = connection.execute(
-                "SELECT entry_id FROM pin WHERE store = ? AND until >= ?", (store, today.isoformat())
-            )
+            select = "SELECT entry_id FROM pin WHERE store = ? AND until >= ?"
+            rows = connection.execute(select, (store, today.isoformat()))
             return frozenset(row["entry_id"] for row in rows)
 
     # Prune state
@@ -313,11 +299,7 @@ class EntryStore:
             )
 
     def hold_first_prune(self, store: str, role: str, now: float) -> float | None:
-        """Hold the first prune of a memory file.
-
-        Returns:
-            The time (Unix seconds) since which it is held; None if it was released.
-        """
+        """Hold the first prune of a memory file. Returns since when (Unix seconds) it is held; None if released."""
         with self._database.write_transaction() as connection:
             connection.execute(
                 "INSERT INTO prune_state (store, role, held_since) VALUES (?, ?, ?) "
@@ -366,15 +348,9 @@ class EntryStore:
     ) -> Facts:
         """Return the recorded facts about the entries of a role, from one state of the database.
 
-        Args:
-            store: the store's key.
-            role: the role's name.
-            project: the project's root.
-            today: the local day.
-            relevance_days: the number of days for which workflows count.
-            present: the entries of the memory file. The facts are restricted to them and use their ids in the file,
-                also where these changed since the last record. Without `present` the recorded ids are used.
-            ids: restrict the facts to these entries. Without `ids` and `present` they cover all recorded entries.
+        Workflows count for `relevance_days`. With `present`, the entries of the memory file, the facts are restricted
+        to them and use their ids in the file, also where these changed since the last record. Otherwise the recorded
+        ids are used; `ids` restricts the facts to these, else they cover all recorded entries.
         """
         from echod.memory.policy.scoring import Facts, History  # noqa: PLC0415  imports the policies
         from echod.state.entry_ids import compare_entries  # noqa: PLC0415  imports the redaction rules
@@ -436,11 +412,8 @@ class EntryStore:
 
 
 def _has_max_references(connection: sqlite3.Connection, store: str, entry: str) -> bool:
-    row = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM reference WHERE store = ? AND entry_id = ? LIMIT ?)",
-        (store, entry, MAX_REFERENCES),
-    ).fetchone()
-    return bool(row[0] >= MAX_REFERENCES)
+    select = "SELECT count(*) FROM (SELECT 1 FROM reference WHERE store = ? AND entry_id = ? LIMIT ?)"
+    return bool(connection.execute(select, (store, entry, MAX_REFERENCES)).fetchone()[0] >= MAX_REFERENCES)
 
 
 def _stored_ids(renames: Mapping[str, str], ids: Iterable[str]) -> str:
@@ -480,10 +453,8 @@ def _recent_workflows(connection: sqlite3.Connection, project: str, since: float
 
 
 def _active_days(connection: sqlite3.Connection, project: str, today: date) -> frozenset[date]:
-    days = {
-        date.fromisoformat(row["day"])
-        for row in connection.execute("SELECT day FROM project_activity WHERE project = ?", (project,))
-    }
+    rows = connection.execute("SELECT day FROM project_activity WHERE project = ?", (project,))
+    days = {date.fromisoformat(row["day"]) for row in rows}
     for row in connection.execute("SELECT first_seen, ended_at FROM workflow WHERE project = ?", (project,)):
         day = local_date(row["first_seen"])
         last = today if row["ended_at"] is None else min(local_date(row["ended_at"]), today)

@@ -27,12 +27,9 @@ _IN_JSON: Final = "IN (SELECT value FROM json_each(?))"
 
 
 class DatabaseRebuild(NamedTuple):
-    """The replacement of a damaged database by an empty one.
+    """The replacement of a damaged database by an empty one. `moved_to` is the damaged file.
 
-    Attributes:
-        rebuilt_at: Unix seconds.
-        moved_to: the damaged file.
-        reason: the result of the check.
+    `rebuilt_at` is in Unix seconds. `reason` is the result of the check.
     """
 
     rebuilt_at: float
@@ -74,11 +71,8 @@ def check_integrity(database: Database) -> None:
 
 def list_damaged_copies(path: Path) -> tuple[Path, ...]:
     """List the damaged databases that were moved aside, oldest first. The user may inspect and delete them."""
-    return tuple(
-        sorted(
-            copy for copy in path.parent.glob(f"{path.name}.damaged-*") if not copy.name.endswith(DATABASE_SUFFIXES[1:])
-        )
-    )
+    copies = path.parent.glob(f"{path.name}.damaged-*")
+    return tuple(sorted(copy for copy in copies if not copy.name.endswith(DATABASE_SUFFIXES[1:])))
 
 
 def _open_and_check(path: Path) -> Database:

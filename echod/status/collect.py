@@ -87,11 +87,8 @@ class StatusCollector:
 
     def stores_with_expired_gate(self, now: float) -> tuple[str, ...]:
         """Return the stores whose verdict may have changed since the last inspection only because time passed."""
-        return tuple(
-            key
-            for key, info in self._store_infos.items()
-            if info.gate is not None and info.gate.until is not None and info.gate.until <= now
-        )
+        gates = {key: info.gate for key, info in self._store_infos.items()}
+        return tuple(key for key, gate in gates.items() if gate and gate.until is not None and gate.until <= now)
 
     def report(
         self,
@@ -191,14 +188,8 @@ def _inspect_role(inspections: InspectionCache, role: Role, limit: int) -> tuple
             problem = problem or inspections.inspect(role.knowledge).problem
         if summary.has_quarantine:
             quarantined = _count_quarantined(role)
-    info = RoleInfo(
-        name=role.name,
-        lines=memory.lines,
-        limit=limit,
-        entries=dict(memory.entries),
-        findings=findings,
-        problem=problem,
-    )
+    entries = dict(memory.entries)
+    info = RoleInfo(role.name, lines=memory.lines, limit=limit, entries=entries, findings=findings, problem=problem)
     return info, quarantined
 
 
@@ -264,9 +255,8 @@ def read_pauses(projects: ProjectRegistry, now: float) -> tuple[PausedProjects |
     try:
         return projects.pauses(), ()
     except StateError as error:
-        return None, (
-            StatusWarning("pauses-unreadable", Severity.WARNING, now, str(error), "No job runs until it is readable."),
-        )
+        fix = "No job runs until it is readable."
+        return None, (StatusWarning("pauses-unreadable", Severity.WARNING, now, str(error), fix),)
 
 
 def pause_warnings(pauses: PausedProjects, missing: Collection[Path], now: float) -> Iterator[StatusWarning]:
@@ -302,21 +292,16 @@ def own_file_warnings(paths: Paths, now: float) -> Iterator[StatusWarning]:
         yield StatusWarning("disk-full", Severity.ERROR, now, text, "Free some space. echod resumes by itself.")
     if copies := list_damaged_copies(paths.database):
         text = "The state database was damaged and rebuilt. The damaged one was kept. No memory was touched."
-        yield StatusWarning(
-            "database-copies", Severity.NOTICE, now, text, f"Delete it if you do not need it: {copies[-1]}"
-        )
+        fix = f"Delete it if you do not need it: {copies[-1]}"
+        yield StatusWarning("database-copies", Severity.NOTICE, now, text, fix)
 
 
 def project_warnings(discovered: DiscoveredStores, now: float) -> Iterator[StatusWarning]:
     """Yield warnings about projects whose directory or store is missing."""
     for project in discovered.missing:
-        yield StatusWarning(
-            "project-missing",
-            Severity.WARNING,
-            now,
-            f"The project {project} is missing (deleted, moved or not mounted). It stays registered.",
-            f"If it was deleted for good: echod remove {project}",
-        )
+        text = f"The project {project} is missing (deleted, moved or not mounted). It stays registered."
+        fix = f"If it was deleted for good: echod remove {project}"
+        yield StatusWarning("project-missing", Severity.WARNING, now, text, fix)
     for project in discovered.without_store:
         text = f"The project {project} has no memory directory. echod starts when one appears."
         yield StatusWarning("project-without-store", Severity.NOTICE, now, text, "")
@@ -325,30 +310,18 @@ def project_warnings(discovered: DiscoveredStores, now: float) -> Iterator[Statu
 def job_warnings(jobs: Iterable[Job], queue: QueueInfo, now: float) -> Iterator[StatusWarning]:
     """Yield warnings about jobs that fail or failed, and about a queue that nothing processes."""
     for job in jobs:
+        name = f"{job.kind.value} of {job.role} in {job.store}"
         if job.state is JobState.DEAD:
-            yield StatusWarning(
-                "job-failed",
-                Severity.WARNING,
-                job.finished_at or now,
-                f"{job.kind.value} of {job.role} in {job.store} was given up: {job.result}",
-                f"It runs again when its input changes, or with: echod jobs retry {job.id}",
-            )
+            since, text = job.finished_at or now, f"{name} was given up: {job.result}"
+            fix = f"It runs again when its input changes, or with: echod jobs retry {job.id}"
+            yield StatusWarning("job-failed", Severity.WARNING, since, text, fix)
         elif job.state is JobState.QUEUED and job.attempts and job.result:
-            yield StatusWarning(
-                "job-failing",
-                Severity.WARNING,
-                now,
-                f"{job.kind.value} of {job.role} in {job.store} failed: {job.result}",
-                "It is retried automatically, and given up if that does not help.",
-            )
+            fix = "It is retried automatically, and given up if that does not help."
+            yield StatusWarning("job-failing", Severity.WARNING, now, f"{name} failed: {job.result}", fix)
     if queue.oldest_due_seconds is not None and queue.oldest_due_seconds > QUEUE_STALLED_SECONDS:
-        yield StatusWarning(
-            "queue-stalled",
-            Severity.ERROR,
-            now - queue.oldest_due_seconds,
-            "A job has been due for too long and nothing has run it.",
-            "Restart the service: echod service restart, or echod run.",
-        )
+        text = "A job has been due for too long and nothing has run it."
+        fix = "Restart the service: echod service restart, or echod run."
+        yield StatusWarning("queue-stalled", Severity.ERROR, now - queue.oldest_due_seconds, text, fix)
 
 
 def store_warnings(stores: Iterable[StoreInfo], now: float) -> Iterator[StatusWarning]:
@@ -374,9 +347,8 @@ def store_warnings(stores: Iterable[StoreInfo], now: float) -> Iterator[StatusWa
 def _role_warnings(store: StoreInfo, project: Path, role: RoleInfo, now: float) -> Iterator[StatusWarning]:
     if role.problem:
         text = f"{store.path}/{role.name}: {role.problem}"
-        yield StatusWarning(
-            "memory-unreadable", Severity.WARNING, now, text, "echod leaves the file alone until it is repaired."
-        )
+        fix = "echod leaves the file alone until it is repaired."
+        yield StatusWarning("memory-unreadable", Severity.WARNING, now, text, fix)
     if role.lines is not None and role.lines > role.limit:
         text = f"{store.path}/{role.name}: its memory file has {role.lines} lines, the limit is {role.limit}."
         command = f"echod prune {shlex.quote(str(project))} --role {role.name} --dry-run"
