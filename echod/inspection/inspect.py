@@ -1,4 +1,4 @@
-"""Compute inspections: read a changed file, count what is in it, and plan its maintenance.
+"""Compute inspections: read a changed file, count its content, plan its maintenance, and find open questions.
 
 Read-only, apart from the entries that `plan_maintenance` records on request. Imported by `inspection.cache` and
 `inspection.review` when a file has changed, because it loads the parser and every policy.

@@ -1,4 +1,4 @@
-"""Open the SQLite state database, and run transactions on it. This module knows no table.
+"""Open the SQLite state database, run transactions on it, and describe its errors. This module knows no table.
 
 Only SQLite opens the file. Closing any other descriptor of it in this process would drop the locks that SQLite holds,
 since POSIX locks belong to the process and not to the descriptor.

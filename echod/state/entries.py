@@ -1,4 +1,6 @@
-"""Store data about entries beside their files: first sight, references, pins, project activity and prune state.
+"""Store data about entries beside their files: first sight, references, pins, project activity, prune state.
+
+This includes the user's answers to review items, and the entries that open questions are about.
 
 An entry is identified by its id, which contains its role. `store` is the store's key, `project` the absolute path of
 the project's root. Days are local days. The policies interpret the numbers.
@@ -70,7 +72,7 @@ class ReviewAnswer(StrEnum):
 
 
 class ReviewAnswers:
-    """The answers for all stores. An item is identified by its id, a store by its key."""
+    """The answers for all stores. An item is identified by its id. It is hidden until its content changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -105,7 +107,11 @@ class QuestionKey(NamedTuple):
 
 
 class QuestionSubjects:
-    """The entries that the questions of all stores are about. A store is identified by its key."""
+    """The entries that the questions of all stores are about.
+
+    The questions are in the journal, with the id that the entry had when the question was asked. The present id is
+    stored here. A question without a row here is about the entry that has the id in the journal.
+    """
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -1,6 +1,7 @@
 """Collect the status report that `echod status` prints. Read-only.
 
-The daemon inspects the stores that changed. A command without a daemon inspects all of them.
+The daemon inspects the stores that changed. A command without a daemon inspects all of them. The warnings are computed
+from what was read. Only `read_pauses` and `own_file_warnings` read files themselves.
 """
 
 from __future__ import annotations
