@@ -40,11 +40,8 @@ class ReadContext:
     """Everything a read-only command needs, for projects and their queue. Each part is made when it is first used.
 
     Args:
-        paths: where echod's own files are.
-        settings: the settings.
         environ: names Claude Code's own directory.
-        reader: reads the stores and the journal.
-        database: the state database; None if there is none yet. The parts made of it are None then, too.
+        database: None if there is no state database yet. The parts made of it are None then, too.
         records_workflows: the gate also records the workflows it sees, as the service wants.
     """
 
@@ -137,27 +134,22 @@ class ReadContext:
 
     def need_settings(self, project: Path) -> NeedSettings:
         """Return the settings that decide which work a project needs."""
-        project_settings = self.project_settings.read(project).settings
-        return NeedSettings(
-            quiet_seconds=self.settings.quiet_seconds,
-            consolidate=project_settings.consolidate,
-            mode=self.settings.mode,
-            maintenance=self.maintenance_policy_from(project_settings),
-        )
+        settings = self.project_settings.read(project).settings
+        maintenance = self.maintenance_policy_from(settings)
+        return NeedSettings(self.settings.quiet_seconds, settings.consolidate, self.settings.mode, maintenance)
 
     def maintenance_policy(self, project: Path) -> MaintenancePolicy:
         """Return the maintenance policy of a project."""
         return self.maintenance_policy_from(self.project_settings.read(project).settings)
 
-    def maintenance_policy_from(self, project_settings: ProjectSettings) -> MaintenancePolicy:
+    def maintenance_policy_from(self, settings: ProjectSettings) -> MaintenancePolicy:
         """Return the maintenance policy of a project with these settings."""
+        limit = settings.effective_line_limit(self.settings.memory_line_limit)
         return MaintenancePolicy(
-            policy=self.settings.policy_settings(
-                project_settings.effective_line_limit(self.settings.memory_line_limit)
-            ),
-            prune=project_settings.prune,
-            compress=project_settings.compress,
-            maintain_tracked=project_settings.maintain_tracked,
+            policy=self.settings.policy_settings(limit),
+            prune=settings.prune,
+            compress=settings.compress,
+            maintain_tracked=settings.maintain_tracked,
         )
 
     def line_limit(self, project: Path) -> int:

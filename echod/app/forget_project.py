@@ -35,7 +35,6 @@ class ProjectData:
 
     Attributes:
         commits: number of commits that `echod log` lists and `echod undo` can reverse.
-        journal_bytes: their size on the disk.
         rows: rows in the database: jobs, references, first-seen dates and so on.
         event_names: names of its spooled hook events.
     """
@@ -60,12 +59,11 @@ def find_project_data(
     """Return the data about a project. `database` is None if there is none."""
     stores = possible_stores(project)
     engine = Engine(journal, limits=EngineLimits(), clock=clock)
+    keys = [store.key for store in stores]
     return ProjectData(
         commits=len(engine.history(stores)),
         journal_bytes=sum(retention.journal_bytes(journal, store) for store in stores),
-        rows=0
-        if database is None
-        else repair.count_project_rows(database, str(project), [store.key for store in stores]),
+        rows=0 if database is None else repair.count_project_rows(database, str(project), keys),
         event_names=_event_names(spool, project),
     )
 
@@ -79,8 +77,18 @@ def close_commits(project: Path, journal: Path, clock: Callable[[], float]) -> N
         FileStillOpenError: another program still has a file open that echod replaced.
         StoreError: the journal cannot be read.
     """
+    engine = Engine(journal, limits=EngineLimits(displaced_hours=0.0), clock=clock)
     for store in possible_stores(project):
-        _close_store_commits(store, journal, clock)
+        engine.recover([store])
+        deadline = time.monotonic() + _CLOSE_TIMEOUT_SECONDS
+        while engine.has_open_commits(store):
+            engine.merge_late_writes(store)
+            if engine.has_open_commits(store) and time.monotonic() > deadline:
+                raise FileStillOpenError(
+                    f"A file in {store.root} that echod replaced is still open in another program, which may still "
+                    "write to it. Nothing was removed. Try again when the program has ended."
+                )
+            time.sleep(_POLL_SECONDS)
 
 
 def delete_project_data(project: Path, journal: Path, database: Database, spool: Spool) -> None:
@@ -96,20 +104,6 @@ def delete_project_data(project: Path, journal: Path, database: Database, spool:
     repair.delete_project_rows(database, str(project), [store.key for store in stores])
     database.vacuum()
     spool.remove(_event_names(spool, project))
-
-
-def _close_store_commits(store: Store, journal: Path, clock: Callable[[], float]) -> None:
-    engine = Engine(journal, limits=EngineLimits(displaced_hours=0.0), clock=clock)
-    engine.recover([store])
-    deadline = time.monotonic() + _CLOSE_TIMEOUT_SECONDS
-    while engine.has_open_commits(store):
-        engine.merge_late_writes(store)
-        if engine.has_open_commits(store) and time.monotonic() > deadline:
-            raise FileStillOpenError(
-                f"A file in {store.root} that echod replaced is still open in another program, which may still write "
-                "to it. Nothing was removed. Try again when the program has ended."
-            )
-        time.sleep(_POLL_SECONDS)
 
 
 def _event_names(spool: Spool, project: Path) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from echod.app.context import ReadContext, process_is_alive
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.observe import ObserveContext
 from echod.paths import Paths, claude_home
-from echod.scheduler.maintenance import MaintenanceNeedFinder
+from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.scheduler.worker import JobSettings, Worker
 from echod.settings.values import Settings
 from echod.state.entries import EntryStore
@@ -39,9 +39,6 @@ class ProgressTracer:
     """Records when the last step of a commit was made, so that the heartbeat does not take a long job for a stuck one.
 
     Written and read by different threads.
-
-    Args:
-        monotonic: the clock.
     """
 
     def __init__(self, monotonic: Callable[[], float]) -> None:
@@ -62,14 +59,8 @@ class ProgressTracer:
 class Services:
     """Everything that works on memories. Each part is made when it is first used.
 
-    The daemon uses the parts that its threads share before it starts the second one, so none is made twice.
-
-    Args:
-        paths: where echod's own files are.
-        settings: the settings.
-        environ: names Claude Code's own directory.
-        clock: returns Unix seconds.
-        checked_database: the open state database.
+    The daemon uses the parts that its threads share before it starts the second one, so none is made twice. `environ`
+    names Claude Code's own directory. `clock` returns Unix seconds.
     """
 
     def __init__(
@@ -100,9 +91,8 @@ class Services:
     @cached_property
     def read_context(self) -> ReadContext:
         """The read-only parts. Their gate records the workflows it sees."""
-        return ReadContext(
-            self.paths, self.settings, self._environ, self.engine, self._database, records_workflows=True
-        )
+        database = self._database
+        return ReadContext(self.paths, self.settings, self._environ, self.engine, database, records_workflows=True)
 
     @cached_property
     def queue(self) -> JobQueue:
@@ -137,7 +127,19 @@ class Services:
     @cached_property
     def inbox(self) -> Inbox:
         """The observations that hooks spooled."""
-        return Inbox(self.read_context.spool, self._hook_events, self._inbox_settings())
+        context = self.read_context
+
+        def register(project: Path) -> None:
+            context.projects.add(project)
+
+        settings = InboxSettings(
+            teams=self.settings.observe.teams,
+            projects=lambda: context.discover_stores().projects,
+            register=register if self.settings.hooks.register_projects else None,
+            observations_enabled=lambda project: context.project_settings.read(project).settings.observe,
+            global_store=project_root(claude_home(self._environ) / "echoes"),
+        )
+        return Inbox(context.spool, self._hook_events, settings)
 
     @cached_property
     def maintenance_finder(self) -> MaintenanceNeedFinder:
@@ -168,20 +170,6 @@ class Services:
             allow_writes=self.settings.mode == "maintain",
             paused=self.read_context.projects.is_paused(project),
             maintenance=self.read_context.maintenance_policy(project),
-        )
-
-    def _inbox_settings(self) -> InboxSettings:
-        read_context = self.read_context
-
-        def register(project: Path) -> None:
-            read_context.projects.add(project)
-
-        return InboxSettings(
-            teams=self.settings.observe.teams,
-            projects=lambda: read_context.discover_stores().projects,
-            register=register if self.settings.hooks.register_projects else None,
-            observations_enabled=lambda project: read_context.project_settings.read(project).settings.observe,
-            global_store=project_root(claude_home(self._environ) / "echoes"),
         )
 
 

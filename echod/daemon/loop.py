@@ -43,7 +43,7 @@ from echod.runtime import (
 from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
-from echod.state.errors import DatabaseUnavailableError
+from echod.state.database import DatabaseUnavailableError
 from echod.status.collect import StatusCollector
 from echod.store.layout import Store
 from echod.workflows import marker_directories

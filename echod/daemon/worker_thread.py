@@ -16,7 +16,7 @@ from echod.errors import EchodError
 from echod.log import get_logger
 from echod.runtime import WorkerBusyError
 from echod.scheduler.worker import FinishedJob, Worker
-from echod.state.errors import DatabaseUnavailableError
+from echod.state.database import DatabaseUnavailableError
 from echod.store.layout import Store
 
 log = get_logger(__name__)

@@ -20,8 +20,7 @@ from echod.service.factory import create_service
 from echod.service.paths import recovery_hint, restart_hint
 from echod.settings import loader
 from echod.settings.effective import unknown_variable_warnings
-from echod.state.database import Database
-from echod.state.errors import DatabaseDamagedError
+from echod.state.database import Database, DatabaseDamagedError
 from echod.state.repair import check_integrity, list_damaged_copies
 from echod.store.layout import Store
 from echod.workflows import marker_directories

@@ -11,6 +11,7 @@ import os
 import re
 import stat
 import threading
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -87,9 +88,7 @@ class Inbox:
     def refresh(self, now: float, extra_projects: Iterable[Path] = ()) -> frozenset[str]:
         """Read the new events of the spool, and return the keys of the stores with pending observations.
 
-        Args:
-            now: Unix seconds.
-            extra_projects: projects that are maintained from now on even if they are not registered.
+        `extra_projects` are maintained from now on even if they are not registered.
         """
         with self._lock:
             self._extra_projects.update(extra_projects)
@@ -143,12 +142,11 @@ class Inbox:
     def _remove_and_count(self, outcomes: Mapping[SpooledEvent, str], now: float) -> None:
         # Removed first: of two processes that read the same spool, only one counts an event.
         removed = self._spool.remove(spooled.name for spooled in outcomes)
-        totals: dict[tuple[str, str], int] = {}
-        for spooled, outcome in outcomes.items():
-            if spooled.name in removed:
-                totals[spooled.kind, str(outcome)] = totals.get((spooled.kind, str(outcome)), 0) + 1
-        for (event, outcome), number in totals.items():
-            self._event_log.add_count(event, outcome, number, now)
+        totals = Counter(
+            (spooled.kind, str(outcome)) for spooled, outcome in outcomes.items() if spooled.name in removed
+        )
+        for (kind, outcome), number in totals.items():
+            self._event_log.add_count(kind, outcome, number, now)
 
     def _route(self, spooled: SpooledEvent, projects: set[Path]) -> PendingObservation | str | None:
         """Return the observation of an event, or its outcome; None if it cannot be read now, or was taken."""
@@ -181,10 +179,8 @@ class Inbox:
         self, spooled: SpooledEvent, event: Mapping[str, object], projects: set[Path]
     ) -> PendingObservation | str:
         task = parse_task(event)
-        definition = _agent_definition(event) if task.teammate else ""
-        observation = observe_task(
-            task, definition=definition, teams=self._settings.teams, day=local_date(spooled.spooled_at)
-        )
+        definition, day = _agent_definition(event) if task.teammate else "", local_date(spooled.spooled_at)
+        observation = observe_task(task, definition=definition, teams=self._settings.teams, day=day)
         if isinstance(observation, ObservationDropReason):
             return observation
         store = self._find_store(event)

@@ -44,11 +44,9 @@ log = get_logger(__name__)
 
 
 class EntrySummary(NamedTuple):
-    """An entry of a memory file.
+    """An entry of a memory file. `content_digest` is that of its text without its metadata.
 
-    Attributes:
-        content_digest: digest of its text without its metadata.
-        suspicious_phrase: the phrase that reads like an instruction to agents, or None.
+    `suspicious_phrase` is the phrase that reads like an instruction to agents, or None.
     """
 
     id: str
@@ -89,13 +87,9 @@ class FileInspection(NamedTuple):
 
 
 class PrunePreview(NamedTuple):
-    """The effect that pruning a memory file would have today.
+    """The effect that pruning a memory file would have today. `summary` is one line.
 
-    Attributes:
-        summary: the plan in one line.
-        lines_before: lines of the file now.
-        lines_after: lines of the file after the prune.
-        over_limit: why the file would still be over its limit, or None.
+    `over_limit` is the reason why the file would still be over its limit, or None.
     """
 
     summary: str
@@ -105,11 +99,9 @@ class PrunePreview(NamedTuple):
 
 
 class MaintenancePlan(NamedTuple):
-    """The maintenance that a memory or knowledge file needs today.
+    """The maintenance that a memory or knowledge file needs today. `reason` is None if there is nothing to do.
 
-    Attributes:
-        reason: why it is to be pruned or compressed, or None if nothing is to be done.
-        prune_preview: for a memory file.
+    A memory file has a `prune_preview`.
     """
 
     reason: str | None
@@ -208,14 +200,8 @@ class InspectionCache:
     ) -> MaintenancePlan | None:
         """Return the maintenance that a role's memory or knowledge file needs; None if it cannot be parsed.
 
-        Args:
-            role: the role.
-            file: its memory or knowledge file.
-            version: the file's present version.
-            entries: facts about entries; None without a database.
-            policy: the numbers of the project.
-            today: the local day.
-            record_entries: also record the entries of a memory file that was not recorded since it changed, once a day.
+        `version` is the file's present version. With `record_entries`, the entries of a memory file that was not
+        recorded since it changed are recorded as well, once a day.
 
         Raises:
             OSError: the file cannot be read.
@@ -228,11 +214,9 @@ class InspectionCache:
             from echod.inspection.inspect import plan_maintenance  # noqa: PLC0415  takes long to load
 
             _, document = self._read(file, record)
-            plan = (
-                None
-                if document is None
-                else plan_maintenance(role, file, document, entries, policy, today, record=record_entries)
-            )
+            plan = None
+            if document is not None:
+                plan = plan_maintenance(role, file, document, entries, policy, today, record=record_entries)
             dated = record.plan = _DatedPlan(today, policy, record_entries, plan)
         return dated.plan
 

@@ -1,4 +1,4 @@
-"""Compute inspections: read a changed file, count what is in it, and plan its maintenance.
+"""Compute inspections: read a changed file, count its content, plan its maintenance, and find open questions.
 
 Read-only, apart from the entries that `plan_maintenance` records on request. Imported by `inspection.cache` and
 `inspection.review` when a file has changed, because it loads the parser and every policy.
@@ -8,23 +8,42 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 
 from echod.files import FileVersion
 from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PrunePreview
-from echod.inspection.entry_facts import get_facts, get_knowledge_facts, record_and_get_facts
+from echod.inspection.entry_facts import get_facts, get_knowledge_facts, read_document, record_and_get_facts
+from echod.inspection.review import (
+    Information,
+    LayerClaim,
+    OpenReviewItem,
+    ReviewKind,
+    SupersededEntry,
+    TrackedQuestion,
+    new_item,
+)
+from echod.memory.consolidation.deduplicate import SupersedeProblem
 from echod.memory.document import count_lines, parse
+from echod.memory.entry_matching import present_entries
 from echod.memory.identity import entry_ids, normalize_title
-from echod.memory.model import Document, Unreadable
+from echod.memory.model import Document, Layer, Unreadable
 from echod.memory.policy import Facts, PolicySettings, plan_compress, plan_prune
 from echod.memory.policy.scoring import count_document_lines, leaves_block_open
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.similarity import bare_title, learning_of
 from echod.state.entries import EntryStore
+from echod.store.journal.notices import CLAIM, Question
 from echod.store.layout import MEMORY, Role
 from echod.store.snapshot import content_digest
+
+_NOT_REPLACED_REASONS: Mapping[str, str] = {
+    SupersedeProblem.SEVERAL: "it is not the only one with that title",
+    SupersedeProblem.NEWER: "it is newer",
+    SupersedeProblem.PINNED: "it was pinned",
+    SupersedeProblem.UNCLOSED_BLOCK: "a code block or comment above it is never closed",
+}
 
 
 def inspect_file(file: Path, version: FileVersion, data: bytes) -> tuple[FileInspection, Document | None]:
@@ -78,16 +97,9 @@ def plan_maintenance(
     *,
     record: bool,
 ) -> MaintenancePlan:
-    """Plan pruning a memory file or compressing a knowledge file.
+    """Plan pruning a memory file or compressing a knowledge file. `entries` is None without a database.
 
-    Args:
-        role: the role.
-        file: its memory or knowledge file.
-        document: the parsed file.
-        entries: facts about entries; None without a database.
-        policy: the numbers of the project.
-        today: the local day.
-        record: also record which entries a memory file contains.
+    With `record`, the entries of a memory file are recorded as well.
     """
     if file.name != MEMORY:
         facts = Facts() if entries is None else get_knowledge_facts(role, entries, policy, today, document)
@@ -114,3 +126,68 @@ def _protected_lines(document: Document) -> int:
         above_is_open = leaves_block_open(block.text)
     # The last entry of a file is never removed.
     return count_document_lines(document) if entries <= 1 else lines
+
+
+# Questions of agents: a claimed layer, or a replacement that was not made
+
+
+def open_question_items(
+    role: Role, questions: Iterable[TrackedQuestion], entry_store: EntryStore | None
+) -> Iterator[OpenReviewItem]:
+    """Yield an item for each question about an entry that is still in the role's memory file.
+
+    Raises:
+        OSError: the memory file cannot be read.
+    """
+    document = read_document(role.memory)
+    if document is None:
+        return
+    entries = {entry.id: entry for entry in summarize_entries(role.name, document)}
+    renames: Mapping[str, str] = {}
+    if entry_store is not None:
+        renames = entry_store.find_renames(role.store.key, role.name, present_entries(role.name, document))
+    for question, identity in questions:
+        entry = entries.get(renames.get(identity, identity))
+        if entry is None:
+            continue
+        if question.kind == CLAIM:
+            yield from _layer_claim_items(role, question, entry)
+        else:
+            yield from _superseded_items(role, question, entry, entries)
+
+
+def _layer_claim_items(role: Role, question: Question, entry: EntrySummary) -> Iterator[OpenReviewItem]:
+    """Yield the item about a layer that an agent claims, unless the user gave one.
+
+    The item's id is made of the question's entry and not of the entry's present id, so that an answer still applies
+    when that id changes.
+    """
+    if entry.layer is None or entry.layer.protected:
+        return
+    layer = Layer(question.target)
+    text = f"An agent wants this entry in the layer {layer.value}; it was stored as {entry.layer.value}."
+    content = (question.entry, layer.value, entry.content_digest)
+    yield new_item(role, ReviewKind.CLAIM, content, question.at, text, (entry.title,), LayerClaim(entry.id, layer))
+
+
+def _superseded_items(
+    role: Role, question: Question, entry: EntrySummary, entries: Mapping[str, EntrySummary]
+) -> Iterator[OpenReviewItem]:
+    """Yield an item for each entry that another one claims to replace, or one item if there is no such entry."""
+    others = [other for other in entries.values() if other.normalized_title == question.target and other.id != entry.id]
+    for other in others:
+        reason = _not_replaced_reason(other, question)
+        text = f"{entry.title!r} ({entry.id}) claims to replace this entry, which was kept because {reason}."
+        content = (question.entry, entry.content_digest, other.id, other.content_digest)
+        subject = SupersededEntry(other.id)
+        yield new_item(role, ReviewKind.SUPERSEDES, content, question.at, text, (other.title,), subject)
+    if not others and question.problem == SupersedeProblem.NONE:
+        text = f"This entry claims to replace {question.target!r}, but no entry has that title."
+        asked = (question.entry, question.target)
+        yield new_item(role, ReviewKind.SUPERSEDES, asked, question.at, text, (entry.title,), Information())
+
+
+def _not_replaced_reason(other: EntrySummary, question: Question) -> str:
+    if other.layer is None or other.layer.protected:
+        return f"it is {other.layer.value if other.layer else 'of an unknown layer'}"
+    return _NOT_REPLACED_REASONS.get(question.problem, "it was added later")

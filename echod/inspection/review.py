@@ -6,48 +6,216 @@ findings files that an undo restored. `jobs.answer_review` carries out the answe
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import shlex
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple, assert_never
 
 from echod.clock import local_date
 from echod.errors import EchodError
 from echod.files import VersionedCache
 from echod.inspection.cache import FileInspection, InspectionCache, MaintenancePlan
-from echod.inspection.review_items import (
-    HeldFirstPrune,
-    Information,
-    OpenReviewItem,
-    QuarantinedFile,
-    RestoredFindingsFile,
-    ReviewKind,
-    SuspiciousEntry,
-    first_prune_deadline,
-    first_prune_id,
-    item_id,
-    removes_majority,
-)
 from echod.log import get_logger
+from echod.memory.model import Layer
 from echod.projects.maintenance import MaintenancePolicy
-from echod.state.entries import EntryStore
+from echod.state.entries import EntryStore, QuestionKey
 from echod.state.job import JobKind
-from echod.state.review_answers import QuestionKey
 from echod.store import layout
 from echod.store.journal.notices import Notices, Question
 from echod.store.layout import Role, Store, original_findings_name
 from echod.store.reader import StoreReader
 
-if TYPE_CHECKING:
-    from echod.inspection.questions import TrackedQuestion  # takes long to load
+FIRST_PRUNE_HOLD_SECONDS = 86_400.0
+"""How long the first prune of a memory file waits for the user if it would remove more than half of the file."""
 
+_ID_DIGITS = 8
+_DISMISSED = "nothing; it is not listed again"
 _WRONG_NAME_PROBLEM = "its name is not the name of a findings file"
 
 log = get_logger(__name__)
+
+TrackedQuestion = tuple[Question, str]
+"""A question, and the id that its entry had at the last look at the memory file."""
+
+
+class ReviewKind(StrEnum):
+    """The subjects of items. Notices of the store (`reverted`, `git`, ...) have kinds of their own."""
+
+    CLAIM = "claim"
+    SUPERSEDES = "supersedes"
+    SUSPICIOUS_INSTRUCTION = "suspicious-instruction"
+    FIRST_PRUNE = "first-prune"
+    QUARANTINED = "quarantined"
+    UNDONE = "undone"
+    OVER_LIMIT = "over-limit"
+
+
+class LayerClaim(NamedTuple):
+    """An entry for which an agent claims a layer that only the user gives."""
+
+    entry: str
+    layer: Layer
+
+
+class SupersededEntry(NamedTuple):
+    """An entry, by its id, that another entry claims to replace."""
+
+    entry: str
+
+
+class SuspiciousEntry(NamedTuple):
+    """An entry, by its id, that reads like an instruction to agents."""
+
+    entry: str
+
+
+@dataclass(frozen=True, slots=True)
+class HeldFirstPrune:
+    """A held first prune that would remove more than half of a memory file."""
+
+
+class QuarantinedFile(NamedTuple):
+    """A findings file in quarantine. It gets its original name when it is moved back.
+
+    `digest` is that of its content. `problem` is the reason why it cannot be read, or None.
+    """
+
+    name: str
+    original_name: str
+    digest: str
+    problem: str | None
+
+
+class RestoredFindingsFile(NamedTuple):
+    """A findings file, by its name and digest, that an undo restored."""
+
+    name: str
+    digest: str
+
+
+@dataclass(frozen=True, slots=True)
+class Information:
+    """A notice without a decision."""
+
+
+ReviewSubject = (
+    LayerClaim
+    | SupersededEntry
+    | SuspiciousEntry
+    | HeldFirstPrune
+    | QuarantinedFile
+    | RestoredFindingsFile
+    | Information
+)
+
+
+class OpenReviewItem(NamedTuple):
+    """An item that waits for the user.
+
+    Attributes:
+        id: the same as long as the item has the same content.
+        kind: a `ReviewKind`, or the kind of the store's notice.
+        since: since when it waits (Unix seconds).
+        titles: headings of the entries it is about.
+        subject: the target of an answer.
+    """
+
+    id: str
+    role: Role
+    kind: str
+    since: float
+    text: str
+    titles: tuple[str, ...]
+    subject: ReviewSubject
+
+    @property
+    def accept_effect(self) -> str:
+        """The effect of accepting it."""
+        match self.subject:
+            case LayerClaim(entry, layer):
+                return f"{entry} becomes {layer.value}: no rule removes it from then on"
+            case SupersededEntry(entry):
+                return f"{entry} is archived (rule superseded)"
+            case SuspiciousEntry():
+                return "the entry stays as it is, and is not listed again"
+            case HeldFirstPrune():
+                return "it is pruned as soon as no workflow runs"
+            case QuarantinedFile(_, findings, _, None):
+                return f"it is moved back as {findings} and read again"
+            case QuarantinedFile(_, _, _, problem):
+                return f"nothing yet, since it cannot be read: {problem}"
+            case RestoredFindingsFile(name):
+                return f"{name} is consolidated again"
+            case Information():
+                return _DISMISSED
+            case other:
+                assert_never(other)
+
+    @property
+    def reject_effect(self) -> str:
+        """The effect of rejecting it."""
+        match self.subject:
+            case LayerClaim():
+                return "nothing; it stays inscribed, and is not listed again"
+            case SupersededEntry():
+                return "nothing; both entries stay, and it is not listed again"
+            case SuspiciousEntry(entry):
+                return f"{entry} is archived (rule forgotten)"
+            case HeldFirstPrune():
+                return "it stays held until you prune it yourself (echod prune)"
+            case QuarantinedFile():
+                return "nothing; it stays in quarantine, and is not listed again unless it changes"
+            case RestoredFindingsFile(name):
+                return f"{name} is moved to archive/findings, and nothing from it is added"
+            case Information():
+                return _DISMISSED
+            case other:
+                assert_never(other)
+
+
+def new_item(
+    role: Role,
+    kind: str,
+    content: tuple[object, ...],
+    since: float,
+    text: str,
+    titles: tuple[str, ...],
+    subject: ReviewSubject,
+) -> OpenReviewItem:
+    """Return an item, with an id made of its role, its kind and its content."""
+    return OpenReviewItem(_item_id(role, kind, *content), role, kind, since, text, titles, subject)
+
+
+def _item_id(role: Role, kind: str, *content: object) -> str:
+    named = json.dumps([role.store.key, role.name, kind, *map(str, content)])
+    return hashlib.sha256(named.encode()).hexdigest()[:_ID_DIGITS]
+
+
+def first_prune_id(role: Role) -> str:
+    """Return the id of the item about a role's held first prune. It is the same until the user prunes the file."""
+    return _item_id(role, ReviewKind.FIRST_PRUNE)
+
+
+def removes_majority(lines_before: int, lines_after: int) -> bool:
+    """Return whether a prune removes so much of a file that the first one waits for the user."""
+    return 2 * lines_after < lines_before
+
+
+def first_prune_deadline(since: float, now: float) -> float | None:
+    """Return until when a first prune waits that was held at `since` (Unix seconds); None if no longer at `now`.
+
+    A clock that was set back does not hold it for longer than a day.
+    """
+    until = since + FIRST_PRUNE_HOLD_SECONDS
+    return until if since <= now < until else None
 
 
 class RestoredFindings(NamedTuple):
@@ -127,16 +295,7 @@ class ReviewCollector:
         restored: Sequence[RestoredFindings],
         now: float,
     ) -> tuple[OpenReviewItem, ...]:
-        """Return the open items of a store, the oldest first. The status reports roles that cannot be read.
-
-        Args:
-            store: the store.
-            roles: its roles, as far as they can be listed.
-            notices: the notices and questions of its journal.
-            maintenance: the maintenance policy of its project.
-            restored: its restored findings files.
-            now: Unix seconds.
-        """
+        """Return the open items of a store, the oldest first. The status reports roles that cannot be read."""
         answered = frozenset[str]() if self._entries is None else self._entries.answers.answered_items(store.key)
         items = {
             item.id: item
@@ -164,16 +323,13 @@ class ReviewCollector:
             yield from self._prune_items(role, memory, maintenance, held.get(role.name), now, has_pins=has_pins)
             yield from self._quarantined_items(role)
         for findings in restored:
-            name = findings.path.name
-            identity = item_id(findings.role, ReviewKind.UNDONE, name, findings.digest)
-            subject = RestoredFindingsFile(name, findings.digest)
-            yield OpenReviewItem(
-                identity, findings.role, ReviewKind.UNDONE, findings.since, findings.reason, (), subject
-            )
+            content = (findings.path.name, findings.digest)
+            subject = RestoredFindingsFile(*content)
+            yield new_item(findings.role, ReviewKind.UNDONE, content, findings.since, findings.reason, (), subject)
         for notice in notices.notices:
             role = Role(store, notice.role)
-            identity = item_id(role, notice.kind, notice.at, notice.text)
-            yield OpenReviewItem(identity, role, notice.kind, notice.at, notice.text, notice.titles, Information())
+            seen = (notice.at, notice.text)
+            yield new_item(role, notice.kind, seen, notice.at, notice.text, notice.titles, Information())
 
     def _question_items(self, store: Store, questions: Sequence[Question]) -> Iterator[OpenReviewItem]:
         if not questions:
@@ -192,7 +348,7 @@ class ReviewCollector:
             return ()
 
         def open_items() -> tuple[OpenReviewItem, ...]:
-            from echod.inspection.questions import open_question_items  # noqa: PLC0415  takes long to load
+            from echod.inspection.inspect import open_question_items  # noqa: PLC0415  takes long to load
 
             return tuple(open_question_items(role, questions, self._entries))
 
@@ -218,10 +374,9 @@ class ReviewCollector:
         if until is None and (memory.lines <= limit or (not has_pins and memory.protected_lines <= limit)):
             return
         plan: MaintenancePlan | None = None
+        policy, today = maintenance.policy, local_date(now)
         with suppress(OSError):  # the status reports it
-            plan = self._inspections.plan(
-                role, role.memory, memory.version, self._entries, maintenance.policy, local_date(now)
-            )
+            plan = self._inspections.plan(role, role.memory, memory.version, self._entries, policy, today)
         preview = None if plan is None else plan.prune_preview
         if preview is None:
             return
@@ -230,14 +385,12 @@ class ReviewCollector:
                 f"The first prune of this file would remove more than half of it ({preview.summary}). "
                 f"It waits until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}."
             )
-            yield OpenReviewItem(
-                first_prune_id(role), role, ReviewKind.FIRST_PRUNE, held_since, text, (), HeldFirstPrune()
-            )
+            yield new_item(role, ReviewKind.FIRST_PRUNE, (), held_since, text, (), HeldFirstPrune())
         over = preview.over_limit
         if over is not None and not over.can_shrink_tomorrow:
-            identity = item_id(role, ReviewKind.OVER_LIMIT, over.limit, over.protected, over.pinned, over.not_removable)
+            content = (over.limit, over.protected, over.pinned, over.not_removable)
             text = f"It stays too long: {over.description}"
-            yield OpenReviewItem(identity, role, ReviewKind.OVER_LIMIT, memory.modified_at, text, (), Information())
+            yield new_item(role, ReviewKind.OVER_LIMIT, content, memory.modified_at, text, (), Information())
 
     def _quarantined_items(self, role: Role) -> Iterator[OpenReviewItem]:
         """Yield the findings files in a role's quarantine."""
@@ -265,16 +418,9 @@ def _suspicious_items(role: Role, memory: FileInspection) -> Iterator[OpenReview
             f"An entry reads like an instruction to agents ({entry.suspicious_phrase}). "
             "Read it, and reject it if it is one."
         )
-        identity = item_id(role, ReviewKind.SUSPICIOUS_INSTRUCTION, entry.id, entry.title, entry.content_digest)
-        yield OpenReviewItem(
-            identity,
-            role,
-            ReviewKind.SUSPICIOUS_INSTRUCTION,
-            memory.modified_at,
-            text,
-            (entry.title,),
-            SuspiciousEntry(entry.id),
-        )
+        kind, subject = ReviewKind.SUSPICIOUS_INSTRUCTION, SuspiciousEntry(entry.id)
+        content = (entry.id, entry.title, entry.content_digest)
+        yield new_item(role, kind, content, memory.modified_at, text, (entry.title,), subject)
 
 
 def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> OpenReviewItem:
@@ -282,8 +428,8 @@ def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> Ope
     problem = _WRONG_NAME_PROBLEM if layout.AGENT_FINDINGS.fullmatch(name) is None else inspection.unreadable
     text = f"{path.name} is in quarantine. " + ("It can be read now." if problem is None else problem)
     subject = QuarantinedFile(path.name, name, inspection.digest, problem)
-    identity = item_id(role, ReviewKind.QUARANTINED, path.name, inspection.digest)
-    return OpenReviewItem(identity, role, ReviewKind.QUARANTINED, inspection.modified_at, text, (), subject)
+    content = (path.name, inspection.digest)
+    return new_item(role, ReviewKind.QUARANTINED, content, inspection.modified_at, text, (), subject)
 
 
 def _with_current_ids(

@@ -1,6 +1,8 @@
-"""One module per job kind: plan from the state of a role, commit the change set, and return an outcome.
+"""The job kinds: plan from the state of a role, commit the change set, and return an outcome.
 
 The daemon and the commands run the same code. `base` has what all kinds share, `archives` what those share that archive
-entries. Modules may be short, since each kind has its own. Other packages import them by path, since a command needs
+entries, `manual` the user's decisions about entries. Other packages import the modules by path, since a command needs
 only one of them.
+
+Every job raises the BusyError, RefusedError and StoreError of `RoleSession.commit`; nothing was changed then.
 """

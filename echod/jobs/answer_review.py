@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import date
 from pathlib import Path
 
-from echod.inspection.review_items import (
+from echod.inspection.review import (
     HeldFirstPrune,
     LayerClaim,
     OpenReviewItem,
@@ -14,7 +14,7 @@ from echod.inspection.review_items import (
     SupersededEntry,
     SuspiciousEntry,
 )
-from echod.jobs import forget, set_layer
+from echod.jobs import manual
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -29,8 +29,8 @@ from echod.jobs.base import (
 from echod.jobs.consolidate import consolidate_selected
 from echod.memory.policy import Rule
 from echod.memory.redact import redact_bytes
+from echod.state.entries import ReviewAnswer
 from echod.state.job import JobKind
-from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
 from echod.store.changes import ConsumeFindings, Write
 from echod.store.layout import findings_archive_path, restored_findings_name
@@ -52,21 +52,17 @@ def must_record_answer(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
 
 
 def run(resources: JobResources, item: OpenReviewItem, answer: ReviewAnswer) -> JobOutcome:
-    """Carry out an answer that changes files. The role is locked once, or for each batch of findings.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-    """
+    """Carry out an answer that changes files. The role is locked once, or for each batch of findings."""
     if isinstance(item.subject, RestoredFindingsFile) and answer is ReviewAnswer.ACCEPTED:
         return consolidate_selected(resources, item.role, frozenset([item.subject.digest]))
     with resources.open_role(item.role) as context:
         match item.subject, answer:
             case LayerClaim(entry, layer), ReviewAnswer.ACCEPTED:
-                return set_layer.run(context, entry, layer)
+                return manual.set_layer(context, entry, layer)
             case SupersededEntry(entry), ReviewAnswer.ACCEPTED:
-                return forget.run(context, [entry], rule=Rule.SUPERSEDED)
+                return manual.forget(context, [entry], rule=Rule.SUPERSEDED)
             case SuspiciousEntry(entry), ReviewAnswer.REJECTED:
-                return forget.run(context, [entry], rule=Rule.FORGOTTEN)
+                return manual.forget(context, [entry], rule=Rule.FORGOTTEN)
             case QuarantinedFile() as quarantined, ReviewAnswer.ACCEPTED:
                 return _restore_quarantined(context, quarantined)
             case RestoredFindingsFile(name, digest), ReviewAnswer.REJECTED:

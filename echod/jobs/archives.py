@@ -37,12 +37,12 @@ def pruned_archive_sizes(role: Role) -> Mapping[str, int]:
 
 def append_pruned(role: Role, today: date, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:
     """Return the append to the archive for entries that a rule removes; empty for no entries."""
-    return _append_with_room(role, today, entries, job_id, PRUNED_STEM)
+    return _append(role, today, render_archived_entries(entries, job_id), PRUNED_STEM)
 
 
 def append_removed(role: Role, today: date, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:
     """Return the append to the archive for entries that the user removes; empty for no entries."""
-    return _append_with_room(role, today, entries, job_id, REMOVED_STEM)
+    return _append(role, today, render_archived_entries(entries, job_id), REMOVED_STEM)
 
 
 def append_short_form(role: Role, text: str | None, today: date) -> tuple[Append, ...]:
@@ -50,7 +50,7 @@ def append_short_form(role: Role, text: str | None, today: date) -> tuple[Append
     if text is None:
         return ()
     data = f"\n<!-- echod: gave way to its full text, {today.isoformat()} -->\n{redact_entry(text).text.rstrip()}\n"
-    return (Append(_archive_with_room(role, today, len(data.encode()), REMOVED_STEM), data.encode()),)
+    return _append(role, today, data.encode(), REMOVED_STEM)
 
 
 def list_archived_entries(role: Role) -> tuple[ArchivedCopy, ...]:
@@ -96,15 +96,12 @@ def free_backup_name(role: Role, today: date) -> str:
     return f"{_ARCHIVE_DIRECTORY}/{name}"
 
 
-def _append_with_room(
-    role: Role, today: date, entries: Iterable[ArchivedEntry], job_id: int, stem: str
-) -> tuple[Append, ...]:
-    text = render_archived_entries(entries, job_id)
-    return (Append(_archive_with_room(role, today, len(text), stem), text),) if text else ()
-
-
-def _archive_with_room(role: Role, today: date, adding: int, stem: str) -> PurePosixPath:
-    return PurePosixPath(role.name) / select_archive_file(today.year, _archive_sizes(role, stem), adding, stem=stem)
+def _append(role: Role, today: date, text: bytes, stem: str) -> tuple[Append, ...]:
+    """Return the append of a text to an archive file that has room for it; empty for no text."""
+    if not text:
+        return ()
+    archive = select_archive_file(today.year, _archive_sizes(role, stem), len(text), stem=stem)
+    return (Append(PurePosixPath(role.name) / archive, text),)
 
 
 def _archive_sizes(role: Role, stem: str) -> Mapping[str, int]:

@@ -30,12 +30,9 @@ _MAX_PLANS = 5
 
 @dataclass(frozen=True, slots=True)
 class JobDone:
-    """The job completed.
+    """The job completed. `changed` is false if there was nothing to do, or nothing may be written.
 
-    Attributes:
-        summary: what it did, in a phrase.
-        changed: false if there was nothing to do, or nothing may be written.
-        skipped: a sentence for each file that was left unchanged although it should have been changed.
+    `skipped` has a sentence for each file that was left unchanged although it should have been changed.
     """
 
     summary: str
@@ -45,12 +42,7 @@ class JobDone:
 
 @dataclass(frozen=True, slots=True)
 class JobDeferred:
-    """The job has to wait.
-
-    Attributes:
-        reason: what it waits for.
-        until: Unix seconds when it checks again at the latest.
-    """
+    """The job has to wait, and checks again at `until` (Unix seconds) at the latest."""
 
     reason: str
     until: float
@@ -77,10 +69,7 @@ class JobContext(NamedTuple):
     """The arguments of every job kind: its number, the locked role, and the collaborators.
 
     Attributes:
-        job_id: the job's number, under which its commit is recorded.
-        session: the role, locked for this job.
-        entries: the recorded data about entries.
-        policy: the numbers of the maintenance policies for the role's project.
+        job_id: the number under which the job's commit is recorded.
         gate: called just before the point of no return of a commit.
         clock: returns Unix seconds.
         allow_writes: false in report mode, in which a job only reports what it would do.
@@ -111,11 +100,7 @@ class JobResources(NamedTuple):
 
     @contextmanager
     def open_role(self, role: Role) -> Iterator[JobContext]:
-        """Lock a role for the job.
-
-        Raises:
-            BusyError, RefusedError, StoreError: see `Engine.open_role`.
-        """
+        """Lock a role for the job. Raises the errors of `Engine.open_role`."""
         with self.engine.open_role(role) as session:
             yield JobContext(self.job_id, session, self.entries, self.policy, self.gate, self.clock, self.allow_writes)
 
@@ -127,11 +112,8 @@ def _do_nothing() -> None:
 class Proposal(NamedTuple):
     """The changes that a job plans.
 
-    Attributes:
-        changes: the file operations and their summary.
-        before_commit: called just before each attempt to commit; not in report mode.
-        after_commit: called once the changes are on the disk, to record them in the database.
-        skipped: see `JobDone.skipped`.
+    `before_commit` is called just before each attempt to commit, but not in report mode; `after_commit` once the
+    changes are on the disk, to record them in the database.
     """
 
     changes: ChangeSet
@@ -148,11 +130,7 @@ MemoryPlanner = Callable[[RoleView, Document, date], Proposal | JobOutcome]
 
 
 def plan_memory_and_commit(context: JobContext, planner: MemoryPlanner) -> JobOutcome:
-    """Plan from the parsed memory file, and commit. An unreadable file blocks the job.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-    """
+    """Plan from the parsed memory file, and commit. An unreadable file blocks the job."""
 
     def plan(view: RoleView, today: date) -> Proposal | JobOutcome:
         document = parse_memory(view)
@@ -162,20 +140,12 @@ def plan_memory_and_commit(context: JobContext, planner: MemoryPlanner) -> JobOu
 
 
 def plan_and_commit(context: JobContext, planner: Planner) -> JobOutcome:
-    """Plan from the state of the role, and commit.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-    """
+    """Plan from the state of the role, and commit."""
     return replan_and_commit(context, lambda: planner(context.session.read(), local_date(context.clock())))
 
 
 def replan_and_commit(context: JobContext, plan: Callable[[], Proposal | JobOutcome]) -> JobOutcome:
-    """Plan and commit, and plan again whenever another program wrote in between.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-    """
+    """Plan and commit, and plan again whenever another program wrote in between."""
     for _ in range(_MAX_PLANS):
         proposal = plan()
         if not isinstance(proposal, Proposal):
@@ -230,11 +200,9 @@ def role_path(view: RoleView, name: str | PurePosixPath) -> PurePosixPath:
 def parse_memory(view: RoleView) -> Document | JobBlocked:
     """Parse the memory file, or return the outcome for a file that cannot be parsed."""
     document = parse(view.memory.text)
-    return (
-        JobBlocked(f"{layout.MEMORY} is left alone: {document.reason}")
-        if isinstance(document, Unreadable)
-        else document
-    )
+    if isinstance(document, Unreadable):
+        return JobBlocked(f"{layout.MEMORY} is left alone: {document.reason}")
+    return document
 
 
 def knowledge_unavailable(view: RoleView, now: float) -> JobDeferred | JobBlocked | None:

@@ -27,11 +27,7 @@ from echod.store.session import RoleView
 
 
 def run(context: JobContext) -> JobOutcome:
-    """Compress the knowledge file.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-    """
+    """Compress the knowledge file."""
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
         if (unavailable := knowledge_unavailable(view, context.clock())) is not None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import replace
 from datetime import date
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.clock import local_date
@@ -37,9 +38,8 @@ from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidatio
 from echod.memory.document import parse
 from echod.memory.entry_matching import NO_ID_CHANGES
 from echod.memory.model import Document, Unreadable
-from echod.state.entries import EntryStore, Reference
+from echod.state.entries import EntryStore, QuestionKey, Reference
 from echod.state.job import JobKind
-from echod.state.review_answers import QuestionKey
 from echod.store import layout
 from echod.store.changes import Append, ChangeSet, ConsumeFindings, PartialConsume, Write
 from echod.store.journal.notices import CLAIM, SUPERSEDES, Question
@@ -77,12 +77,9 @@ def _cache_key(file: FindingsFile, today: date) -> _CacheKey:
 
 
 class ConsolidateSettings(NamedTuple):
-    """The settings of a run.
+    """The settings of a run: how long findings must be unchanged, and the digests of the selected files.
 
-    Attributes:
-        quiet_seconds: the time for which findings must be unchanged.
-        only_digests: the digests of the findings files that the user selected; None for all files but those that an
-            undo restored.
+    Without `only_digests`, all files are consolidated but those that an undo restored.
     """
 
     quiet_seconds: float
@@ -105,14 +102,6 @@ def run(context: JobContext, settings: ConsolidateSettings, cache: FindingsCache
     """Consolidate the role. A finding that an entry already contains counts as a reference to the entry.
 
     Findings beyond one batch are left for the next job, which the next look at the store queues.
-
-    Args:
-        context: the job, with the role locked.
-        settings: the settings of this run.
-        cache: the parsed files.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
     session, entries = context.session, context.entries
 
@@ -182,15 +171,7 @@ def preview_selected(
 def plan_role(
     view: RoleView, batch: Iterable[Snapshot], pinned: Container[str], cache: FindingsCache, today: date
 ) -> ConsolidationPlan | Unreadable:
-    """Plan the consolidation of a batch, up to the maximum number of changes.
-
-    Args:
-        view: the role.
-        batch: findings files of the role.
-        pinned: ids of entries that no rule may change.
-        cache: the parsed files.
-        today: the local day.
-    """
+    """Plan the consolidation of a batch, up to the maximum number of changes. No rule may change `pinned` entries."""
     return plan_consolidation(
         view.role.name,
         view.memory.data,
@@ -208,11 +189,8 @@ def next_batch(view: RoleView, settings: ConsolidateSettings) -> tuple[Snapshot,
     batch: list[Snapshot] = []
     size = 0
     for file in view.findings:
-        if (
-            file.digest in view.restored_findings
-            if settings.only_digests is None
-            else file.digest not in settings.only_digests
-        ):
+        only = settings.only_digests
+        if file.digest in view.restored_findings if only is None else file.digest not in only:
             continue
         size += len(file.text)
         if batch and (size > _MAX_BYTES or len(batch) == _MAX_FILES):
@@ -269,25 +247,14 @@ def _change_set(
     job_id: int, view: RoleView, batch: Iterable[Snapshot], plan: ConsolidationPlan, today: date
 ) -> ChangeSet:
     before = {file.path.name: file.digest or "" for file in batch}
-    consumed = tuple(
-        ConsumeFindings(
-            path=role_path(view, file.name),
-            before=before[file.name],
-            archive=role_path(view, findings_archive_path(file.name, today)),
-            archived_text=file.redacted_data,
-            keys=file.keys,
-        )
-        for file in plan.consumed
-    )
-    quarantined = tuple(
-        ConsumeFindings(
-            path=role_path(view, file.name),
-            before=before[file.name],
-            archive=role_path(view, quarantine_path(file.name, today)),
-            archived_text=file.redacted_data,
-        )
-        for file in plan.quarantined
-    )
+
+    def consume(name: str, archive: PurePosixPath, text: bytes, keys: tuple[str, ...] = ()) -> ConsumeFindings:
+        return ConsumeFindings(role_path(view, name), before[name], role_path(view, archive), text, keys)
+
+    consumes = [
+        *(consume(f.name, findings_archive_path(f.name, today), f.redacted_data, f.keys) for f in plan.consumed),
+        *(consume(f.name, quarantine_path(f.name, today), f.redacted_data) for f in plan.quarantined),
+    ]
     writes = [] if plan.memory is None else [write_memory(view, plan.memory)]
     archived = [superseded.archived for superseded in plan.superseded]
     if archived and (name := backup_name(view.role, view.memory.text, today)) is not None:
@@ -296,9 +263,7 @@ def _change_set(
     if reasons := "".join(f"- {today:%Y-%m-%d} `{file.name}`: {file.reason}\n" for file in plan.quarantined):
         appends.append(Append(role_path(view, layout.QUARANTINE) / layout.QUARANTINE_REASONS, reasons.encode()))
     partial_consumes = tuple(PartialConsume(before[file.name], file.keys) for file in plan.partly_consumed)
-    changes = change_set(
-        view, JobKind.CONSOLIDATE, plan.summary, writes, appends=appends, consumes=consumed + quarantined
-    )
+    changes = change_set(view, JobKind.CONSOLIDATE, plan.summary, writes, appends=appends, consumes=consumes)
     return replace(changes, partial_consumes=partial_consumes)
 
 

@@ -60,16 +60,7 @@ class _Classified:
 
 
 def run(context: JobContext, sources: ObserveContext) -> JobOutcome:
-    """Record the pending observations of the role.
-
-    Args:
-        context: the job, with the role locked.
-        sources: the inbox and the log.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-        StateError: the database was lost.
-    """
+    """Record the pending observations of the role. Raises StateError if the database was lost."""
     role = context.session.role
     sources.inbox.refresh(context.clock())  # another process may have queued this job, or done it
     all_pending = sources.inbox.pending_for(role.store).get(role.name, ())

@@ -52,7 +52,7 @@ from echod.store.changes import Append, ConsumeFindings, Write
 from echod.store.create import ensure_directory
 from echod.store.engine import Engine
 from echod.store.errors import RefusedError, as_store_error
-from echod.store.fs import Dir, create_durable_file, open_dir
+from echod.store.fs import create_durable_file, open_dir
 from echod.store.layout import MEMORY, Role, packs_store
 from echod.store.reader import CommitInfo
 from echod.store.session import RoleSession, RoleView
@@ -74,7 +74,9 @@ def write_manifest(claude_home: Path, stack: str, data: bytes | None) -> None:
     """
     path = manifest_path(claude_home, stack)
     with as_store_error("write", path), ensure_directory(claude_home, path.parent) as directory:
-        _require_regular_file(directory, path.name)
+        if (status := directory.stat(path.name)) is not None and not stat.S_ISREG(status.st_mode):
+            taken = directory.path / path.name
+            raise RefusedError(f"{taken} is not a regular file. It was left unchanged. Check that path.")
         if data is None:
             directory.unlink(path.name)
         else:
@@ -138,21 +140,12 @@ def _read_file(claude_home: Path, directory: Path, name: str) -> bytes | None:
             return None
 
 
-def _require_regular_file(directory: Dir, name: str) -> None:
-    status = directory.stat(name)
-    if status is not None and not stat.S_ISREG(status.st_mode):
-        raise RefusedError(f"{directory.path / name} is not a regular file. It was left unchanged. Check that path.")
-
-
 class PackPlan(NamedTuple):
-    """The result of installing or updating a pack.
+    """The new file and manifest of a pack, and a summary for `echod log`.
 
     Attributes:
-        memory: the new content of its file.
-        manifest: its new manifest.
         upgrade: the merge of the user's edits; None if there was no file.
         base_known: true if the installed text is known, so that edits can be distinguished from it.
-        summary: the result for `echod log`.
     """
 
     memory: bytes
@@ -163,13 +156,9 @@ class PackPlan(NamedTuple):
 
 
 def plan_pack(state: PackState, memory: bytes | None, base: bytes | None, now: datetime) -> PackPlan | JobBlocked:
-    """Plan the installation or update of a pack.
+    """Plan the installation or update of a pack whose file has the content `memory`, or is missing.
 
-    Args:
-        state: the installed pack and the one in the registries.
-        memory: the content of its file; None if there is none.
-        base: the text that was installed, from the archive; None if unknown.
-        now: an aware datetime.
+    `base` is the text that was installed, from the archive; None if unknown. `now` is an aware datetime.
     """
     pack, manifest = state.pack, state.installed.manifest
     if manifest is not None and memory is not None and (pack is None or not state.update_available):
@@ -182,31 +171,15 @@ def plan_pack(state: PackState, memory: bytes | None, base: bytes | None, now: d
     upgrade = None if memory is None else _merge_edits(pack, memory, base)
     if isinstance(upgrade, JobBlocked):
         return upgrade
-    from_version = f"from {manifest.version} " if manifest and memory is not None else ""
-    summary = (
-        f"{pack.stack} {from_version}to {pack.listing.version}"
-        if from_version
-        else f"{pack.stack} {pack.listing.version}"
-    )
-    return PackPlan(
-        memory=pack.text if upgrade is None else upgrade.data,
-        manifest=_new_manifest(pack, manifest, now),
-        upgrade=upgrade,
-        base_known=base is not None,
-        summary=f"updated the doc pack {summary}" if from_version else f"installed the doc pack {summary}",
-    )
+    summary = f"installed the doc pack {pack.stack} {pack.listing.version}"
+    if manifest and memory is not None:
+        summary = f"updated the doc pack {pack.stack} from {manifest.version} to {pack.listing.version}"
+    new = pack.text if upgrade is None else upgrade.data
+    return PackPlan(new, _new_manifest(pack, manifest, now), upgrade, base is not None, summary)
 
 
 def install_or_update(context: JobContext, state: PackState) -> JobOutcome:
-    """Install or update a pack.
-
-    Args:
-        context: the job, with the role locked.
-        state: the installed pack and the one in the registries.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`.
-    """
+    """Install or update a pack."""
     raw = state.installed.manifest_bytes
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
@@ -225,29 +198,16 @@ def install_or_update(context: JobContext, state: PackState) -> JobOutcome:
                 record()
             return JobDone(planned.summary, changed=manifest != raw)
         # A new installation is a commit even if no file changes, so that undo knows its manifest.
-        change_line = compose_manifest_change(context.job_id, raw, manifest)
-        changes = change_set(
-            view,
-            JobKind.PACK,
-            planned.summary,
-            writes,
-            appends=[Append(role_path(view, MANIFEST_CHANGES_FILE), change_line)],
-        )
+        changed = compose_manifest_change(context.job_id, raw, manifest)
+        appends = [Append(role_path(view, MANIFEST_CHANGES_FILE), changed)]
+        changes = change_set(view, JobKind.PACK, planned.summary, writes, appends=appends)
         return Proposal(changes, after_commit=record)
 
     return plan_and_commit(context, planner)
 
 
 def remove_pack(context: JobContext, manifest_bytes: bytes | None) -> JobOutcome:
-    """Remove a pack. Its file and its manifest are kept in its archive.
-
-    Args:
-        context: the job, with the role locked.
-        manifest_bytes: its manifest's bytes; None if there is none.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`.
-    """
+    """Remove a pack. Its file and its manifest, if there is one, are kept in its archive."""
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
         consumes: list[ConsumeFindings] = []
@@ -255,14 +215,10 @@ def remove_pack(context: JobContext, manifest_bytes: bytes | None) -> JobOutcome
             archive = role_path(view, free_backup_name(view.role, today))
             text = redact_bytes(view.memory.data)
             consumes.append(ConsumeFindings(role_path(view, layout.MEMORY), view.memory.digest, archive, text))
-        change_line = compose_manifest_change(context.job_id, manifest_bytes, None)
-        changes = change_set(
-            view,
-            JobKind.PACK,
-            f"removed the doc pack {view.role.name}",
-            appends=[Append(role_path(view, MANIFEST_CHANGES_FILE), change_line)],
-            consumes=consumes,
-        )
+        removed = compose_manifest_change(context.job_id, manifest_bytes, None)
+        appends = [Append(role_path(view, MANIFEST_CHANGES_FILE), removed)]
+        summary = f"removed the doc pack {view.role.name}"
+        changes = change_set(view, JobKind.PACK, summary, appends=appends, consumes=consumes)
         return Proposal(changes, after_commit=lambda: write_manifest(view.role.store.project, view.role.name, None))
 
     return plan_and_commit(context, planner)

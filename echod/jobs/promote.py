@@ -22,11 +22,7 @@ from echod.store.session import RoleView
 
 
 def run(context: JobContext) -> JobOutcome:
-    """Promote entries of the memory file.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-    """
+    """Promote entries of the memory file."""
 
     def planner(view: RoleView, document: Document, today: date) -> Proposal | JobOutcome:
         facts = record_and_get_facts(view.role, context.entries, context.policy, today, document)

@@ -10,7 +10,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.inspection.entry_facts import record_and_get_facts, record_entries
-from echod.inspection.review_items import (
+from echod.inspection.review import (
     FIRST_PRUNE_HOLD_SECONDS,
     first_prune_deadline,
     first_prune_id,
@@ -62,9 +62,6 @@ def run(context: JobContext) -> JobOutcome:
 
     The first prune of a file is held for a day if it would remove more than half of the file, unless the user released
     it (`EntryStore.release_first_prune`).
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
     """
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
@@ -77,11 +74,9 @@ def run(context: JobContext) -> JobOutcome:
         plan = plan_role(view.role, document, facts, context.policy, today)
         if plan.memory is None:
             return JobDone(describe_plan(view, plan), changed=False)
-        if (
-            context.allow_writes
-            and (outcome := _hold_first_prune(view, plan, context.entries, context.clock())) is not None
-        ):
-            return outcome
+        held = _hold_first_prune(view, plan, context.entries, context.clock()) if context.allow_writes else None
+        if held is not None:
+            return held
         return _build_proposal(context.job_id, view, plan, context.entries, today)
 
     return plan_and_commit(context, planner)
@@ -100,10 +95,8 @@ def plan_role(role: Role, memory: Document, facts: Facts, policy: PolicySettings
 
 def describe_plan(view: RoleView, plan: PrunePlan) -> str:
     """Describe the plan in a line, including why the file stays over its limit and which points are not kept."""
-    parts = [plan.summary]
-    if plan.over_limit is not None:
-        parts.append(f"still {plan.over_limit.description.rstrip('.')}")
-    return "; ".join([*parts, *filter(None, [knowledge_skipped_reason(view, plan)])])
+    over = plan.over_limit and f"still {plan.over_limit.description.rstrip('.')}"
+    return "; ".join(filter(None, [plan.summary, over, knowledge_skipped_reason(view, plan)]))
 
 
 def knowledge_skipped_reason(view: RoleView, plan: PrunePlan) -> str | None:
@@ -123,16 +116,14 @@ def _hold_first_prune(view: RoleView, plan: PrunePlan, entries: EntryStore, now:
     since = entries.hold_first_prune(role.store.key, role.name, now)
     command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
     if since is not None and entries.answers.is_rejected(first_prune_id(role)):
-        return JobDeferred(
-            f"you rejected the first prune of this file; to do it yourself: {command}", now + FIRST_PRUNE_HOLD_SECONDS
-        )
+        reason = f"you rejected the first prune of this file; to do it yourself: {command}"
+        return JobDeferred(reason, now + FIRST_PRUNE_HOLD_SECONDS)
     until = None if since is None else first_prune_deadline(since, now)
     if until is None:
         return None
     reason = (
-        f"the first prune of this file would remove more than half of it "
-        f"({describe_plan(view, plan)}), so it waits for a "
-        f"day. To see it: {command} --dry-run. To do it now: {command}"
+        f"the first prune of this file would remove more than half of it ({describe_plan(view, plan)}), so it waits "
+        f"for a day. To see it: {command} --dry-run. To do it now: {command}"
     )
     return JobDeferred(reason, until)
 

@@ -14,24 +14,13 @@ from echod.state.job import JobKind
 from echod.store.changes import ChangeSet, Origin, Write
 from echod.store.errors import BusyError
 from echod.store.layout import MEMORY
-from echod.store.session import RoleSession
-from echod.store.snapshot import Snapshot
 
 MAX_FILES = 50
 """The number of files of a role that one commit changes."""
 
 
 def run(context: JobContext, files: Iterable[ScanCandidate], *, include_protected: bool) -> JobOutcome:
-    """Remove the secrets from files of the role.
-
-    Args:
-        context: the job, with the role locked.
-        files: at most `MAX_FILES` files of the role.
-        include_protected: also change etched entries and notes.
-
-    Raises:
-        BusyError, RefusedError, StoreError: see `RoleSession.commit`; nothing was changed.
-    """
+    """Remove the secrets from at most `MAX_FILES` files of the role; from etched entries and notes only on request."""
     session, candidates = context.session, tuple(files)
 
     def plan() -> Proposal | JobOutcome:
@@ -41,7 +30,8 @@ def run(context: JobContext, files: Iterable[ScanCandidate], *, include_protecte
         for file in candidates:
             name = file.path.relative_to(session.role.path)
             try:
-                snapshot = _read(session, str(name))
+                # `read` also restores entries that another program overwrote in the memory file.
+                snapshot = session.read().memory if str(name) == MEMORY else session.read_file(str(name))
             except BusyError as error:
                 skipped.append(str(error))
                 continue
@@ -60,8 +50,3 @@ def run(context: JobContext, files: Iterable[ScanCandidate], *, include_protecte
         return Proposal(changes, skipped=tuple(skipped))
 
     return replan_and_commit(context, plan)
-
-
-def _read(session: RoleSession, name: str) -> Snapshot:
-    # `read` also restores entries that another program overwrote in the memory file.
-    return session.read().memory if name == MEMORY else session.read_file(name)

@@ -1,7 +1,7 @@
 """Find the work that stores need, queue it, and run the jobs while the gate is open.
 
-- `needs`, `maintenance`: the work that the files of a store call for.
-- `reconcile`: bring the queue in line with these needs.
+- `needs`: the work that findings and observations call for.
+- `reconcile`: find maintenance, and bring the queue in line with all needs.
 - `gate`: the decision whether a project's memory may be written now.
 - `worker`: run the next job.
 

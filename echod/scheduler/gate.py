@@ -20,7 +20,6 @@ from echod.workflows import (
     GateLimits,
     ProcessTable,
     Verdict,
-    WorkflowRun,
     WorkflowRunState,
     collect_observations,
     find_workflow_runs,
@@ -87,14 +86,14 @@ class ProjectGate:
             verdict = gate(observations, now, self._limits, quiet_since=since)
             self._quiet_streaks[project] = _QuietStreak(quiet_streak(verdict, since, now), now)
         if self._recorder is not None and not observations.inaccessible:
-            snapshots = [_workflow_snapshot(run) for run in find_workflow_runs(observations, now, self._limits)]
+            runs = find_workflow_runs(observations, now, self._limits)
+            running = WorkflowRunState.RUNNING
+            snapshots = [
+                WorkflowSnapshot(r.key, r.kind, r.name, r.started, running=r.state is running, ended_at=r.ended_at)
+                for r in runs
+            ]
             self._recorder.record(str(project), snapshots, now)
         return verdict
-
-
-def _workflow_snapshot(run: WorkflowRun) -> WorkflowSnapshot:
-    running = run.state is WorkflowRunState.RUNNING
-    return WorkflowSnapshot(run.key, run.kind, run.name, run.started, running=running, ended_at=run.ended_at)
 
 
 def describe_verdict(verdict: Verdict) -> str:

@@ -28,9 +28,7 @@ class NeedSettings(NamedTuple):
 
     Attributes:
         quiet_seconds: the time for which a findings file must be unchanged.
-        consolidate: false if the project opted out of consolidation.
         mode: "report" or "maintain". It is part of a fingerprint, so that reported work is done when the mode changes.
-        maintenance: the maintenance jobs that are allowed.
     """
 
     quiet_seconds: float
@@ -94,6 +92,7 @@ def _consolidate_need(role: Role, settings: NeedSettings, now: float) -> Need | 
     inputs = [*findings, (role.memory, stat_if_present(role.memory))]
     inputs += [(role.path, stat_if_present(role.path))] if len(findings) == layout.MAX_SORTED_FINDINGS else []
     due = min(last_changed(status, now) for _, status in findings) + settings.quiet_seconds
+    count = len(findings) if len(findings) < layout.MAX_SORTED_FINDINGS else f"{len(findings)} or more"
     agents = ", ".join(layout.agent_name(path) for path, _ in findings[:_MAX_NAMED_AGENTS])
     agents += ", ..." if len(findings) > _MAX_NAMED_AGENTS else ""
     return Need(
@@ -101,13 +100,9 @@ def _consolidate_need(role: Role, settings: NeedSettings, now: float) -> Need | 
         store=role.store.key,
         role=role.name,
         fingerprint=_fingerprint(settings.mode, inputs),
-        reason=f"{_file_count(len(findings))} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
+        reason=f"{count} findings {'file' if len(findings) == 1 else 'files'} from {agents}",
         due=due,
     )
-
-
-def _file_count(files: int) -> str:
-    return f"{files} or more" if files == layout.MAX_SORTED_FINDINGS else str(files)
 
 
 def _observe_need(store: Store, role: str, names: Sequence[str], settings: NeedSettings, now: float) -> Need:

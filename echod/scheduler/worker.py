@@ -16,12 +16,12 @@ from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.jobs import compress, consolidate, observe, promote, prune
 from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
-from echod.jobs.consolidate import FindingsCache
+from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
 from echod.log import get_logger
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
 from echod.scheduler.gate import ProjectGate, describe_verdict
+from echod.state.database import DatabaseUnavailableError
 from echod.state.entries import EntryStore
-from echod.state.errors import DatabaseUnavailableError
 from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
@@ -43,11 +43,7 @@ _JOB_RETENTION_DAYS = 30.0
 class JobSettings(NamedTuple):
     """The settings for all jobs of a project.
 
-    Attributes:
-        quiet_seconds: the time for which findings must be unchanged.
-        allow_writes: false in report mode.
-        paused: true while the user paused the project or everything.
-        maintenance: the allowed maintenance jobs and their numbers.
+    Findings must be unchanged for `quiet_seconds`. `allow_writes` is false in report mode.
     """
 
     quiet_seconds: float
@@ -102,10 +98,7 @@ class Worker:
         return self._unsaved is not None
 
     def run_next(self, stores: Collection[str] | None = None) -> FinishedJob | None:
-        """Run the next due job, of `stores` only if given.
-
-        Returns:
-            The finished job; None if no job is due.
+        """Run the next due job, of `stores` only if given. Returns None if no job is due.
 
         Raises:
             DatabaseUnavailableError: try again in a moment. Nothing was lost.
@@ -153,9 +146,8 @@ class Worker:
             return True  # the roles with a readable journal are merged anyway
 
     def _check_gate(self, store: Store) -> Verdict:
-        return self._project_gate.check(
-            store.project, layout.find_stores_in_resolved_root(store.project), self._clock()
-        )
+        stores = layout.find_stores_in_resolved_root(store.project)
+        return self._project_gate.check(store.project, stores, self._clock())
 
     def _run_job(self, job: Job) -> FinishedJob:
         started = self._clock()
@@ -174,12 +166,10 @@ class Worker:
         """Run a job, and convert its errors to outcomes, so that they do not end the service."""
         try:
             return self._run_if_allowed(job, store)
-        except BusyError as error:
+        except (BusyError, DatabaseUnavailableError) as error:
             return FinishedJob(job, JobDeferred(str(error), self._clock() + _BUSY_RETRY_SECONDS))
         except RefusedError as error:
             return FinishedJob(job, JobBlocked(str(error)))
-        except DatabaseUnavailableError as error:
-            return FinishedJob(job, JobDeferred(str(error), self._clock() + _BUSY_RETRY_SECONDS))
         except StateError:
             raise
         except EchodError as error:
@@ -192,13 +182,10 @@ class Worker:
     def _run_if_allowed(self, job: Job, store: Store) -> FinishedJob:
         settings = self._job_settings(store.project)
         if settings.paused:
-            return FinishedJob(
-                job, JobDeferred("paused; continue with: echod resume", self._clock() + _PAUSED_RETRY_SECONDS)
-            )
-        role = Role(store, job.role)
-        if disabled := settings.maintenance.disabled_reason(job.kind) or request_only_reason(
-            job.kind, role, settings.maintenance
-        ):
+            until = self._clock() + _PAUSED_RETRY_SECONDS
+            return FinishedJob(job, JobDeferred("paused; continue with: echod resume", until))
+        role, maintenance = Role(store, job.role), settings.maintenance
+        if disabled := maintenance.disabled_reason(job.kind) or request_only_reason(job.kind, role, maintenance):
             return FinishedJob(job, JobDone(f"nothing was done: {disabled}", changed=False))
         verdict = self._check_gate(store)
         if verdict.state is not GateState.IDLE:
@@ -215,17 +202,10 @@ class Worker:
         try:
             if job.kind is JobKind.CONSOLIDATE:
                 with self._engine.open_read_only(role) as session:
-                    consolidate.preload_findings(
-                        session, self._findings_cache, _consolidate_settings(settings), self._clock
-                    )
+                    selected = ConsolidateSettings(settings.quiet_seconds)
+                    consolidate.preload_findings(session, self._findings_cache, selected, self._clock)
             resources = JobResources(
-                job_id=job.id,
-                engine=self._engine,
-                entries=self._entries,
-                policy=settings.maintenance.policy,
-                gate=gate,
-                clock=self._clock,
-                allow_writes=settings.allow_writes,
+                job.id, self._engine, self._entries, maintenance.policy, gate, self._clock, settings.allow_writes
             )
             with resources.open_role(role) as context:
                 return FinishedJob(job, self._dispatch(job, context, settings))
@@ -237,7 +217,7 @@ class Worker:
     def _dispatch(self, job: Job, context: JobContext, settings: JobSettings) -> JobOutcome:
         match job.kind:
             case JobKind.CONSOLIDATE:
-                return consolidate.run(context, _consolidate_settings(settings), self._findings_cache)
+                return consolidate.run(context, ConsolidateSettings(settings.quiet_seconds), self._findings_cache)
             case JobKind.OBSERVE:
                 return observe.run(context, self._observe_context)
             case JobKind.PRUNE:
@@ -265,7 +245,3 @@ class Worker:
                 self._queue.give_up(job, reason, now)
             case JobFailed(error):
                 self._queue.fail(job, error, now)
-
-
-def _consolidate_settings(settings: JobSettings) -> consolidate.ConsolidateSettings:
-    return consolidate.ConsolidateSettings(quiet_seconds=settings.quiet_seconds)

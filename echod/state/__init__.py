@@ -2,8 +2,8 @@
 
 Other packages import the modules by path, since read-only commands need only some of them:
 
-- `database`, `errors`, `schema`, `repair`: the file, its transactions, its tables, and its rebuild after damage.
+- `database`, `schema`, `repair`: the file, its transactions, its tables, and its rebuild after damage.
 - `job`, `queue`, `job_rows`: jobs, the queue, and its read-only view.
-- `entries`, `entry_ids`, `review_answers`: data about entries, and answers to review items.
+- `entries`, `entry_ids`: data about entries, and answers to review items.
 - `workflow_log`, `hook_events`: workflows that were seen or declared, and completed tasks.
 """

@@ -1,4 +1,4 @@
-"""Open the SQLite state database, and run transactions on it. This module knows no table.
+"""Open the SQLite state database, run transactions on it, and describe its errors. This module knows no table.
 
 Only SQLite opens the file. Closing any other descriptor of it in this process would drop the locks that SQLite holds,
 since POSIX locks belong to the process and not to the descriptor.
@@ -18,7 +18,6 @@ from typing import Final, Self
 
 from echod.errors import StateError, os_reason
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
-from echod.state import errors
 from echod.state.schema import CREATE_STATEMENTS, SCHEMA_VERSION
 
 BUSY_TIMEOUT_SECONDS: Final = 5.0
@@ -27,6 +26,38 @@ _MIN_SQLITE_VERSION: Final = (3, 37)  # STRICT tables
 _WAL_SIZE_LIMIT_BYTES: Final = 1 << 20
 _MAX_IDLE_CONNECTIONS: Final = 4
 _IMMUTABLE_URI_OPTION: Final = "immutable=1"
+_DAMAGED_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
+_BUSY_CODES = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+_MESSAGES = {
+    sqlite3.SQLITE_READONLY: "it cannot be written; check its permissions and the file system",
+    sqlite3.SQLITE_CANTOPEN: "it cannot be opened; check its permissions and those of its directory",
+    sqlite3.SQLITE_PERM: "it cannot be opened; check its permissions",
+    sqlite3.SQLITE_IOERR: "the disk reports an error; check the disk",
+}
+
+
+class DatabaseUnavailableError(StateError):
+    """The database is intact but cannot be used at the moment. The same call may succeed later."""
+
+
+class DatabaseBusyError(DatabaseUnavailableError):
+    """Another process held the database for longer than the timeout."""
+
+
+class DatabaseFullError(DatabaseUnavailableError):
+    """The disk has no space for the write."""
+
+
+class DatabaseDamagedError(StateError):
+    """The file is not a database, or its pages contradict each other."""
+
+
+class DatabaseVersionError(StateError):
+    """The file has another schema version than this echod uses. It was not changed."""
+
+
+class DatabaseLostError(StateError):
+    """The file was deleted or replaced while it was open, so that further writes would be lost."""
 
 
 class Database:
@@ -66,7 +97,7 @@ class Database:
                 _create_tables(keepalive, path)
                 return cls(path, uri, keepalive)
         except sqlite3.Error as error:
-            raise errors.as_state_error(error, path) from error
+            raise as_state_error(error, path) from error
         except OSError as error:
             raise _unusable_directory_error(path, error) from error
 
@@ -74,8 +105,7 @@ class Database:
     def open_readonly(cls, path: Path) -> Database | None:
         """Open for reading while other processes may write. Creates no database and no log.
 
-        Returns:
-            The database; None if nothing was ever recorded.
+        Returns None if nothing was ever recorded.
 
         Raises:
             StateError: the errors of `open`.
@@ -90,10 +120,10 @@ class Database:
                     keepalive.close()
                     return None
                 if version != SCHEMA_VERSION:
-                    raise errors.version_error(path, version, SCHEMA_VERSION)
+                    raise version_error(path, version, SCHEMA_VERSION)
                 return cls(path, uri, keepalive)
         except sqlite3.Error as error:
-            raise errors.as_state_error(error, path) from error
+            raise as_state_error(error, path) from error
         except OSError as error:
             raise _unusable_directory_error(path, error) from error
 
@@ -201,15 +231,15 @@ class Database:
 
     def _fail_if_lost(self) -> None:
         if not self.is_current():
-            raise errors.lost_error(self.path)
+            raise lost_error(self.path)
 
     def _as_state_error(self, error: sqlite3.Error) -> StateError:
         if _IMMUTABLE_URI_OPTION in self._uri:
             # Read without locks: after a concurrent write, an apparent damage is a half-written page.
             changed = _file_version(self.path) != self._opened_version
-            return errors.busy_error(self.path) if changed else errors.as_state_error(error, self.path)
+            return busy_error(self.path) if changed else as_state_error(error, self.path)
         # A lost database is reported as lost, even if SQLite reports another error.
-        return errors.as_state_error(error, self.path) if self.is_current() else errors.lost_error(self.path)
+        return as_state_error(error, self.path) if self.is_current() else lost_error(self.path)
 
 
 def _connect(uri: str) -> sqlite3.Connection:
@@ -278,7 +308,7 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
             _rollback(connection)
             raise
     if (version := _schema_version(connection)) != SCHEMA_VERSION:
-        raise errors.version_error(path, version, SCHEMA_VERSION)
+        raise version_error(path, version, SCHEMA_VERSION)
 
 
 def _schema_version(connection: sqlite3.Connection) -> int:
@@ -337,3 +367,51 @@ def _unusable_directory_error(path: Path, error: OSError) -> StateError:
         f"The state directory {path.parent} cannot be used: {os_reason(error)}. Repair it, or set "
         "ECHOD_STATE_DIR to another directory."
     )
+
+
+def damaged_error(path: Path) -> DatabaseDamagedError:
+    """Return the error for a database with unreliable content."""
+    return DatabaseDamagedError(
+        f"The state database {path} is damaged. Start echod, which moves it aside and rebuilds it from the disk."
+    )
+
+
+def busy_error(path: Path) -> DatabaseBusyError:
+    """Return the error for a database that another process keeps locked."""
+    return DatabaseBusyError(f"The state database {path} is in use by another process. Try again in a moment.")
+
+
+def lost_error(path: Path) -> DatabaseLostError:
+    """Return the error for a path that no longer is the file that was opened."""
+    return DatabaseLostError(f"The state database {path} was deleted or replaced while in use. Start echod again.")
+
+
+def version_error(path: Path, version: int, known_version: int) -> DatabaseVersionError:
+    """Return the error for a schema version that this echod does not use."""
+    reset = (
+        "move that file away: the queue and the recorded age and use of entries then start empty; "
+        "memory and undo are kept."
+    )
+    if version > known_version:
+        return DatabaseVersionError(
+            f"The state database {path} was written by a newer echod (schema {version}, this one uses "
+            f"{known_version}). Update echod. To stay with this version, {reset}"
+        )
+    return DatabaseVersionError(
+        f"The state database {path} has an unknown schema ({version}, this echod uses {known_version}). To start "
+        f"with an empty one, {reset}"
+    )
+
+
+def as_state_error(error: sqlite3.Error, path: Path) -> StateError:
+    """Return the error for what SQLite reported about the database at `path`; raise it `from error`."""
+    # Extended codes carry the primary code in their low byte. Errors of the driver itself carry none.
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    if code in _DAMAGED_CODES:
+        return damaged_error(path)
+    if code in _BUSY_CODES:
+        return busy_error(path)
+    if code == sqlite3.SQLITE_FULL:
+        return DatabaseFullError(f"The state database {path} cannot be written: the disk is full; free some space.")
+    message = _MESSAGES.get(code, "it refused a statement; the log has the cause")
+    return StateError(f"The state database {path} cannot be used: {message}.")

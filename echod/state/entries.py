@@ -1,4 +1,6 @@
-"""Store data about entries beside their files: first sight, references, pins, project activity and prune state.
+"""Store data about entries beside their files: first sight, references, pins, project activity, prune state.
+
+This includes the user's answers to review items, and the entries that open questions are about.
 
 An entry is identified by its id, which contains its role. `store` is the store's key, `project` the absolute path of
 the project's root. Days are local days. The policies interpret the numbers.
@@ -11,13 +13,13 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, timedelta
+from enum import StrEnum
 from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.clock import local_date
 from echod.memory.model import Layer
 from echod.state.database import Database
-from echod.state.review_answers import QuestionSubjects, ReviewAnswers
 
 if TYPE_CHECKING:  # both modules import the redaction rules and policies, which readers of pins do not need
     from echod.memory.entry_matching import PresentEntry
@@ -52,17 +54,86 @@ _IN_JSON = "IN (SELECT value FROM json_each(?))"
 
 
 class Reference(NamedTuple):
-    """A use of an entry.
+    """A use of an entry, by its id. A cause counts once, however often it is recorded.
 
-    Attributes:
-        entry: the entry's id.
-        cause: what referenced it. A cause counts once, however often it is recorded.
-        workflow: the key of the workflow that was running; None if none is known.
+    `workflow` is the key of the workflow that was running; None if it is unknown.
     """
 
     entry: str
     cause: str
     workflow: str | None = None
+
+
+class ReviewAnswer(StrEnum):
+    """The user's answer to an item."""
+
+    ACCEPTED = "accepted"
+    REJECTED = "rejected"
+
+
+class ReviewAnswers:
+    """The answers for all stores. An item is identified by its id. It is hidden until its content changes."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def answered_items(self, store: str) -> frozenset[str]:
+        """Return the answered items of a store."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute("SELECT item_id FROM review_answer WHERE store = ?", (store,))
+            return frozenset(row["item_id"] for row in rows)
+
+    def is_rejected(self, item: str) -> bool:
+        """Return whether the user rejected an item."""
+        with self._database.read_transaction() as connection:
+            select = "SELECT 1 FROM review_answer WHERE item_id = ? AND answer = ?"
+            return connection.execute(select, (item, ReviewAnswer.REJECTED)).fetchone() is not None
+
+    def record(self, store: str, items: Iterable[str], answer: ReviewAnswer, at: float) -> None:
+        """Store an answer to these items, in place of an earlier one."""
+        with self._database.write_transaction() as connection:
+            connection.executemany(
+                "INSERT INTO review_answer (item_id, store, answer, answered_at) VALUES (?, ?, ?, ?) "
+                "ON CONFLICT (item_id) DO UPDATE SET answer = excluded.answer, answered_at = excluded.answered_at",
+                [(item, store, answer.value, at) for item in items],
+            )
+
+
+class QuestionKey(NamedTuple):
+    """The key of the finding that raised a question, and the id that the entry had at that time."""
+
+    finding_key: str
+    entry_id: str
+
+
+class QuestionSubjects:
+    """The entries that the questions of all stores are about.
+
+    The questions are in the journal, with the id that the entry had when the question was asked. The present id is
+    stored here. A question without a row here is about the entry that has the id in the journal.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def record(self, store: str, questions: Iterable[QuestionKey]) -> None:
+        """Store questions that are asked now, when the entries have the ids of the keys."""
+        rows = [(store, key.finding_key, key.entry_id, key.entry_id) for key in questions]
+        if not rows:
+            return
+        with self._database.write_transaction() as connection:
+            connection.executemany(
+                "INSERT INTO question_subject (store, finding_key, asked_entry_id, current_entry_id) "
+                "VALUES (?, ?, ?, ?) ON CONFLICT (store, finding_key, asked_entry_id) "
+                "DO UPDATE SET current_entry_id = excluded.current_entry_id",
+                rows,
+            )
+
+    def current_ids(self, store: str) -> Mapping[QuestionKey, str]:
+        """Return the present ids of the entries, as of the last look at their file."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute("SELECT * FROM question_subject WHERE store = ?", (store,))
+            return {QuestionKey(r["finding_key"], r["asked_entry_id"]): str(r["current_entry_id"]) for r in rows}
 
 
 class EntryStore:
@@ -93,14 +164,8 @@ class EntryStore:
     ) -> None:
         """Record the complete list of entries in a role's memory file. Without changes nothing is written.
 
-        The recorded data of an entry whose id changed moves to its new id.
-
-        Args:
-            store: the store's key.
-            role: the role's name.
-            present: the entries of the file.
-            today: the local day.
-            known_renames: old id -> new id, for entries that the writer of the file renamed.
+        The recorded data of an entry whose id changed moves to its new id. `known_renames` has old id -> new id for the
+        entries that the writer of the file renamed.
         """
         from echod.state.entry_ids import compare_entries, rename_entries  # noqa: PLC0415  imports the redaction rules
 
@@ -222,9 +287,8 @@ class EntryStore:
     def pinned_ids(self, store: str, today: date) -> frozenset[str]:
         """Return the ids of a store's entries that are pinned today."""
         with self._database.read_transaction() as connection:
-            rows = connection.execute(
-                "SELECT entry_id FROM pin WHERE store = ? AND until >= ?", (store, today.isoformat())
-            )
+            select = "SELECT entry_id FROM pin WHERE store = ? AND until >= ?"
+            rows = connection.execute(select, (store, today.isoformat()))
             return frozenset(row["entry_id"] for row in rows)
 
     # Prune state
@@ -241,11 +305,7 @@ class EntryStore:
             )
 
     def hold_first_prune(self, store: str, role: str, now: float) -> float | None:
-        """Hold the first prune of a memory file.
-
-        Returns:
-            The time (Unix seconds) since which it is held; None if it was released.
-        """
+        """Hold the first prune of a memory file. Returns since when (Unix seconds) it is held; None if released."""
         with self._database.write_transaction() as connection:
             connection.execute(
                 "INSERT INTO prune_state (store, role, held_since) VALUES (?, ?, ?) "
@@ -294,15 +354,9 @@ class EntryStore:
     ) -> Facts:
         """Return the recorded facts about the entries of a role, from one state of the database.
 
-        Args:
-            store: the store's key.
-            role: the role's name.
-            project: the project's root.
-            today: the local day.
-            relevance_days: the number of days for which workflows count.
-            present: the entries of the memory file. The facts are restricted to them and use their ids in the file,
-                also where these changed since the last record. Without `present` the recorded ids are used.
-            ids: restrict the facts to these entries. Without `ids` and `present` they cover all recorded entries.
+        Workflows count for `relevance_days`. With `present`, the entries of the memory file, the facts are restricted
+        to them and use their ids in the file, also where these changed since the last record. Otherwise the recorded
+        ids are used; `ids` restricts the facts to these, else they cover all recorded entries.
         """
         from echod.memory.policy.scoring import Facts, History  # noqa: PLC0415  imports the policies
         from echod.state.entry_ids import compare_entries  # noqa: PLC0415  imports the redaction rules
@@ -364,11 +418,8 @@ class EntryStore:
 
 
 def _has_max_references(connection: sqlite3.Connection, store: str, entry: str) -> bool:
-    row = connection.execute(
-        "SELECT count(*) FROM (SELECT 1 FROM reference WHERE store = ? AND entry_id = ? LIMIT ?)",
-        (store, entry, MAX_REFERENCES),
-    ).fetchone()
-    return bool(row[0] >= MAX_REFERENCES)
+    select = "SELECT count(*) FROM (SELECT 1 FROM reference WHERE store = ? AND entry_id = ? LIMIT ?)"
+    return bool(connection.execute(select, (store, entry, MAX_REFERENCES)).fetchone()[0] >= MAX_REFERENCES)
 
 
 def _stored_ids(renames: Mapping[str, str], ids: Iterable[str]) -> str:
@@ -408,10 +459,8 @@ def _recent_workflows(connection: sqlite3.Connection, project: str, since: float
 
 
 def _active_days(connection: sqlite3.Connection, project: str, today: date) -> frozenset[date]:
-    days = {
-        date.fromisoformat(row["day"])
-        for row in connection.execute("SELECT day FROM project_activity WHERE project = ?", (project,))
-    }
+    rows = connection.execute("SELECT day FROM project_activity WHERE project = ?", (project,))
+    days = {date.fromisoformat(row["day"]) for row in rows}
     for row in connection.execute("SELECT first_seen, ended_at FROM workflow WHERE project = ?", (project,)):
         day = local_date(row["first_seen"])
         last = today if row["ended_at"] is None else min(local_date(row["ended_at"]), today)

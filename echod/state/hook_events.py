@@ -56,12 +56,8 @@ class HookEventLog:
                 "SELECT key, event_name, recorded_at FROM recorded_task WHERE key IN (SELECT value FROM json_each(?))",
                 (json.dumps(list(keys)),),
             ).fetchall()
-        return {
-            row["key"]: TaskRecord(
-                TaskState.STARTED if row["recorded_at"] is None else TaskState.RECORDED, row["event_name"]
-            )
-            for row in rows
-        }
+        started, recorded = TaskState.STARTED, TaskState.RECORDED
+        return {key: TaskRecord(started if at is None else recorded, event) for key, event, at in rows}
 
     def mark_started(self, events: Mapping[str, str], now: float) -> None:
         """Store that the entries of these tasks (key: name of the spooled event) are about to be written."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Collection
+from dataclasses import asdict
 from typing import Final, NamedTuple
 
 from echod.errors import StateError
@@ -48,14 +49,12 @@ class QueueView:
 
     def count_by_state(self) -> dict[JobState, int]:
         """Count the jobs in each state, zeros included. A failed command does not count as dead."""
+        select = (
+            "SELECT state, count(*) FROM job "
+            "WHERE NOT (state = 'dead' AND kind IN (SELECT value FROM json_each(?))) GROUP BY state"
+        )
         with self._database.read_transaction() as connection:
-            counts = dict(
-                connection.execute(
-                    "SELECT state, count(*) FROM job "
-                    "WHERE NOT (state = 'dead' AND kind IN (SELECT value FROM json_each(?))) GROUP BY state",
-                    (json.dumps(sorted(MANUAL_KINDS)),),
-                ).fetchall()
-            )
+            counts = dict(connection.execute(select, (json.dumps(sorted(MANUAL_KINDS)),)).fetchall())
         return {state: int(counts.get(state.value, 0)) for state in JobState}
 
     def oldest_due(self, now: float) -> float | None:
@@ -74,34 +73,15 @@ class QueueView:
         """Return the record of each job kind that ever ended."""
         with self._database.read_transaction() as connection:
             rows = connection.execute("SELECT * FROM job_kind_record").fetchall()
-        return {
-            JobKind(row["kind"]): KindRecord(row["last_success"], row["last_failure"], row["last_error"])
-            for row in rows
-        }
+        return {JobKind(kind): KindRecord(*record) for kind, *record in rows}
 
 
 def job_from_row(row: sqlite3.Row) -> Job:
     """Convert a row of the job table."""
-    pid = row["worker_pid"]
-    return Job(
-        id=row["id"],
-        kind=JobKind(row["kind"]),
-        store=row["store"],
-        role=row["role"],
-        state=JobState(row["state"]),
-        reason=row["reason"],
-        fingerprint=row["fingerprint"],
-        attempts=row["attempts"],
-        due=row["due"],
-        queued_at=row["queued_at"],
-        started_at=row["started_at"],
-        finished_at=row["finished_at"],
-        result=row["result"],
-        merged_into=row["merged_into"],
-        ready_at=row["ready_at"],
-        not_before=row["not_before"],
-        worker=None if pid is None else ProcessIdentity(pid, row["worker_started"]),
-    )
+    values = dict(row)
+    pid, started = values.pop("worker_pid"), values.pop("worker_started")
+    worker = None if pid is None else ProcessIdentity(pid, started)
+    return Job(**values | {"kind": JobKind(row["kind"]), "state": JobState(row["state"]), "worker": worker})
 
 
 def find_by_id(connection: sqlite3.Connection, job_id: int) -> Job | None:
@@ -125,46 +105,22 @@ def find_dead(connection: sqlite3.Connection, target: Need | Job) -> Job | None:
     return _find_by_key(connection, target, "SELECT * FROM job WHERE state = 'dead'")
 
 
-def insert(connection: sqlite3.Connection, need: Need, now: float) -> int:
-    """Insert a queued job, and return its number, which is higher than every earlier one."""
+def insert(connection: sqlite3.Connection, need: Need, now: float, worker: ProcessIdentity | None = None) -> int:
+    """Insert a job that is queued, or that `worker` already runs.
+
+    Returns its number, which is higher than every earlier one. A job that runs at once was never queued, so another job
+    of its key may be pending.
+    """
+    state, attempts, started_at = (JobState.QUEUED, 0, None) if worker is None else (JobState.RUNNING, 1, now)
+    running = {"attempts": attempts, "started_at": started_at, "state": state} | _worker_columns(worker)
     cursor = connection.execute(
         "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready_at, not_before, queued_at, "
-        "result) VALUES (:kind, :store, :role, 'queued', :reason, :fingerprint, 0, :due, 0, :now, '')",
-        {
-            "kind": need.kind.value,
-            "store": need.store,
-            "role": need.role,
-            "reason": need.reason,
-            "fingerprint": need.fingerprint,
-            "due": need.due,
-            "now": now,
-        },
+        "started_at, worker_pid, worker_started, result) VALUES (:kind, :store, :role, :state, :reason, "
+        ":fingerprint, :attempts, :due, 0, :now, :started_at, :worker_pid, :worker_started, '')",
+        need._asdict() | running | {"now": now},
     )
     assert cursor.lastrowid is not None  # noqa: S101  an INSERT that succeeded has one
     return cursor.lastrowid
-
-
-def insert_running(connection: sqlite3.Connection, need: Need, worker: ProcessIdentity, now: float) -> Job:
-    """Insert a job that `worker` already runs. It was never queued, so another job of its key may be pending."""
-    cursor = connection.execute(
-        "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready_at, not_before, queued_at, "
-        "started_at, worker_pid, worker_started, result) VALUES (:kind, :store, :role, 'running', :reason, "
-        ":fingerprint, 1, :due, 0, :now, :now, :pid, :started, '')",
-        {
-            "kind": need.kind.value,
-            "store": need.store,
-            "role": need.role,
-            "reason": need.reason,
-            "fingerprint": need.fingerprint,
-            "due": need.due,
-            "now": now,
-            "pid": worker.pid,
-            "started": worker.started,
-        },
-    )
-    job = find_by_id(connection, cursor.lastrowid or 0)
-    assert job is not None  # noqa: S101  it was just inserted
-    return job
 
 
 def save(connection: sqlite3.Connection, before: Job, after: Job) -> None:
@@ -180,25 +136,15 @@ def save(connection: sqlite3.Connection, before: Job, after: Job) -> None:
         "ready_at = :ready_at, not_before = :not_before, started_at = :started_at, finished_at = :finished_at, "
         "result = :result, merged_into = :merged_into, worker_pid = :worker_pid, worker_started = :worker_started "
         "WHERE id = :id AND state = :expected",
-        {
-            "id": before.id,
-            "expected": before.state.value,
-            "state": after.state.value,
-            "reason": after.reason,
-            "fingerprint": after.fingerprint,
-            "attempts": after.attempts,
-            "ready_at": after.ready_at,
-            "not_before": after.not_before,
-            "started_at": after.started_at,
-            "finished_at": after.finished_at,
-            "result": after.result,
-            "merged_into": after.merged_into,
-            "worker_pid": after.worker and after.worker.pid,
-            "worker_started": after.worker and after.worker.started,
-        },
+        asdict(after) | _worker_columns(after.worker) | {"expected": before.state},
     )
     if changed.rowcount != 1:
         raise StateError(f"Job {before.id} is no longer {before.state.value}. Start echod again.")
+
+
+def _worker_columns(worker: ProcessIdentity | None) -> dict[str, object]:
+    pid, started = worker or (None, None)
+    return {"worker_pid": pid, "worker_started": started}
 
 
 def _find_by_key(connection: sqlite3.Connection, target: Need | Job, select: str) -> Job | None:
@@ -209,11 +155,8 @@ def _find_by_key(connection: sqlite3.Connection, target: Need | Job, select: str
 
 def is_input_done(connection: sqlite3.Connection, need: Need) -> bool:
     """Return whether this input is the last one that was processed or given up for its kind, store and role."""
-    cursor = connection.execute(
-        "SELECT 1 FROM done_input WHERE kind = ? AND store = ? AND role = ? AND fingerprint = ?",
-        (need.kind.value, need.store, need.role, need.fingerprint),
-    )
-    return cursor.fetchone() is not None
+    select = "SELECT 1 FROM done_input WHERE kind = ? AND store = ? AND role = ? AND fingerprint = ?"
+    return connection.execute(select, (need.kind, need.store, need.role, need.fingerprint)).fetchone() is not None
 
 
 def mark_input_done(connection: sqlite3.Connection, job: Job) -> None:
@@ -227,7 +170,5 @@ def mark_input_done(connection: sqlite3.Connection, job: Job) -> None:
 
 def clear_input(connection: sqlite3.Connection, target: Need | Job) -> None:
     """Let every input of this kind, store and role be tried again."""
-    connection.execute(
-        "DELETE FROM done_input WHERE kind = ? AND store = ? AND role = ?",
-        (target.kind.value, target.store, target.role),
-    )
+    delete = "DELETE FROM done_input WHERE kind = ? AND store = ? AND role = ?"
+    connection.execute(delete, (target.kind, target.store, target.role))

@@ -30,7 +30,10 @@ class JobNotOwnedError(StateError):
 
 
 class JobQueue:
-    """The jobs of all stores. All times are arguments, in Unix seconds."""
+    """The jobs of all stores. All times are arguments, in Unix seconds.
+
+    `finish`, `fail`, `give_up` and `defer` raise `JobNotOwnedError` if this process does not run the job.
+    """
 
     def __init__(
         self,
@@ -66,13 +69,10 @@ class JobQueue:
     # The needs of a store
 
     def put(self, need: Need, now: float) -> int | None:
-        """Queue a need of a store.
+        """Queue a need of a store. A pending job of the same kind, store and role takes over the new cause.
 
-        A pending job of the same kind, store and role takes over the new cause.
-
-        Returns:
-            The number of the job that handles the need; None if its input was already processed or given up, or is
-            being processed now.
+        Returns the number of the job that handles the need; None if its input was already processed or given up, or is
+        being processed now.
         """
         with self._database.write_transaction() as connection:
             waiting = job_rows.find_pending(connection, need)
@@ -104,18 +104,10 @@ class JobQueue:
     def withdraw(
         self, store: str, now: float, reason: str, keep: Collection[tuple[JobKind, str]] = ()
     ) -> tuple[int, ...]:
-        """Close the pending and dead jobs of a store that are no longer needed.
+        """Close the pending and dead jobs of a store, and return their numbers. `reason` becomes their result.
 
-        Must not be called after an incomplete look at the store: unreadable is not empty.
-
-        Args:
-            store: the store's key.
-            now: Unix seconds.
-            reason: the result that the closed jobs get.
-            keep: (kind, role) of the jobs that are still needed.
-
-        Returns:
-            The numbers of the closed jobs.
+        `keep` has (kind, role) of the jobs that are still needed. Must not be called after an incomplete look at the
+        store: unreadable is not empty.
         """
         with self._database.write_transaction() as connection:
             rows = connection.execute(
@@ -130,8 +122,7 @@ class JobQueue:
     def retry(self, job_id: int, now: float) -> int:
         """Make a dead or paused job due at once, as if it had never failed.
 
-        Returns:
-            The number of the job that runs; another one if a successor is pending.
+        Returns the number of the job that runs; another one if a successor is pending.
 
         Raises:
             UsageError: there is no such job, it cannot be retried in its state, or it was a manual job.
@@ -155,12 +146,9 @@ class JobQueue:
     # Running a job
 
     def claim(self, now: float, stores: Collection[str] | None = None) -> Job | None:
-        """Start the next due job, of `stores` only if given.
+        """Start the next due job, of `stores` only if given. None if no job is due, or this process already runs one.
 
         The store whose last turn is longest ago comes first; within it, the job that has been due longest.
-
-        Returns:
-            The job; None if no job is due, or this process already runs one.
         """
         with self._database.write_transaction() as connection:
             if self._has_running_job(connection):
@@ -181,15 +169,8 @@ class JobQueue:
             if row is None:
                 return None
             job = job_rows.job_from_row(row)
-            claimed = replace(
-                job,
-                state=JobState.RUNNING,
-                attempts=job.attempts + 1,
-                started_at=now,
-                finished_at=None,
-                result="",
-                worker=self._worker,
-            )
+            claimed = replace(job, state=JobState.RUNNING, attempts=job.attempts + 1, worker=self._worker)
+            claimed = replace(claimed, started_at=now, finished_at=None, result="")
             job_rows.save(connection, job, claimed)
             connection.execute(
                 "INSERT INTO store_turn (store, turn) SELECT ?, coalesce(max(turn), 0) + 1 FROM store_turn WHERE true "
@@ -210,14 +191,13 @@ class JobQueue:
         with self._database.write_transaction() as connection:
             if self._has_running_job(connection) or job_rows.find_running(connection, need):
                 raise StateError("Another job is running. Try again in a moment.")
-            return job_rows.insert_running(connection, need, self._worker, now)
+            number = job_rows.insert(connection, need, now, self._worker)
+            started = job_rows.find_by_id(connection, number)
+            assert started is not None  # noqa: S101  it was just inserted
+            return started
 
     def finish(self, job: Job, result: str, now: float) -> None:
-        """Mark the job as done, with `result` as the description. The same input is not queued again.
-
-        Raises:
-            JobNotOwnedError: this process does not run it.
-        """
+        """Mark the job as done, with `result` as the description. The same input is not queued again."""
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
             self._end_job(connection, owned, replace(owned, state=JobState.DONE, finished_at=now, result=result))
@@ -230,36 +210,23 @@ class JobQueue:
     def fail(self, job: Job, error: str, now: float) -> Job:
         """Mark the job as failed, with `error` as the sentence. It is retried until `max_attempts` runs have failed.
 
-        Returns:
-            The job as it is now: paused, dead, or merged into a successor.
-
-        Raises:
-            JobNotOwnedError: this process does not run it.
+        Returns the job as it is now: paused, dead, or merged into a successor.
         """
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
             _record_failure(connection, owned.kind, error, now)
             if owned.attempts >= self._max_attempts:
-                return self._end_job(
-                    connection, owned, replace(owned, state=JobState.DEAD, finished_at=now, result=error)
-                )
+                dead = replace(owned, state=JobState.DEAD, finished_at=now, result=error)
+                return self._end_job(connection, owned, dead)
             waiting = job_rows.find_pending(connection, owned)
             # A changed input is tried early, but not at every change.
             failures = owned.attempts if waiting is None or waiting.fingerprint == owned.fingerprint else 1
             until = now + self._backoff.pause(failures, self._rng)
-            return _requeue(
-                connection, owned, _delayed(replace(owned, state=JobState.QUEUED, result=error), until), now
-            )
+            requeued = replace(owned, state=JobState.QUEUED, result=error)
+            return _requeue(connection, owned, _delayed(requeued, until), now)
 
     def give_up(self, job: Job, reason: str, now: float) -> Job:
-        """Mark the job as dead at once, with `reason` as the sentence. Only a change of its input revives it.
-
-        Returns:
-            The job as it is now.
-
-        Raises:
-            JobNotOwnedError: this process does not run it.
-        """
+        """Mark the job as dead at once, and return it. Only a change of its input revives it."""
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
             _record_failure(connection, owned.kind, reason, now)
@@ -268,11 +235,7 @@ class JobQueue:
     def defer(self, job: Job, reason: str, until: float, now: float) -> Job:
         """Let the job wait until `until`, with `reason` as the sentence. The run does not count as an attempt.
 
-        Returns:
-            The job as it is now: deferred, or merged into a successor.
-
-        Raises:
-            JobNotOwnedError: this process does not run it.
+        Returns the job as it is now: deferred, or merged into a successor.
         """
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
@@ -290,18 +253,14 @@ class JobQueue:
     # Maintenance
 
     def recover(self, is_alive: Callable[[ProcessIdentity], bool], now: float) -> tuple[Job, ...]:
-        """Requeue the jobs whose process died while they ran. The run counts as an attempt.
+        """Requeue the jobs whose process died while they ran, and return them. The run counts as an attempt.
 
         Must be called at start, and whenever the worker lock was acquired, since another process may have died.
         `is_alive` must return True if it is unknown.
-
-        Returns:
-            The jobs as they are now.
         """
         with self._database.read_transaction() as connection:
-            running = [
-                job_rows.job_from_row(row) for row in connection.execute("SELECT * FROM job WHERE state = 'running'")
-            ]
+            rows = connection.execute("SELECT * FROM job WHERE state = 'running'").fetchall()
+        running = map(job_rows.job_from_row, rows)
         orphaned = [job for job in running if job.worker not in (None, self._worker) and not is_alive(job.worker)]
         return tuple(job for recorded in orphaned if (job := self._recover_job(recorded, now)))
 
@@ -335,11 +294,8 @@ class JobQueue:
     # Within a transaction
 
     def _has_running_job(self, connection: sqlite3.Connection) -> bool:
-        cursor = connection.execute(
-            "SELECT 1 FROM job WHERE state = 'running' AND worker_pid = ? AND worker_started = ?",
-            (self._worker.pid, self._worker.started),
-        )
-        return cursor.fetchone() is not None
+        select = "SELECT 1 FROM job WHERE state = 'running' AND worker_pid = ? AND worker_started = ?"
+        return connection.execute(select, self._worker).fetchone() is not None
 
     def _require_owned(self, connection: sqlite3.Connection, job: Job) -> Job:
         owned = job_rows.find_by_id(connection, job.id)
@@ -377,13 +333,11 @@ class JobQueue:
             owned = job_rows.find_by_id(connection, recorded.id)
             if owned is None or owned.state is not JobState.RUNNING or owned.worker != recorded.worker:
                 return None
-            pid = owned.worker.pid if owned.worker else 0
-            error = f"The process that ran it (pid {pid}) ended too early."
+            error = f"The process that ran it (pid {owned.worker.pid if owned.worker else 0}) ended too early."
             _record_failure(connection, owned.kind, error, now)
             if owned.kind in MANUAL_KINDS or owned.attempts >= self._max_attempts:
-                return self._end_job(
-                    connection, owned, replace(owned, state=JobState.DEAD, finished_at=now, result=error)
-                )
+                dead = replace(owned, state=JobState.DEAD, finished_at=now, result=error)
+                return self._end_job(connection, owned, dead)
             # A single death is usually a power cut or a kill, which should not delay the job.
             until = now + self._backoff.pause(owned.attempts - 1, self._rng)
             requeued = _delayed(replace(owned, state=JobState.QUEUED, result=error), until)
@@ -400,12 +354,8 @@ def _requeue(connection: sqlite3.Connection, owned: Job, requeued: Job, now: flo
         job_rows.save(connection, owned, requeued)
         return requeued
     same = waiting.fingerprint == owned.fingerprint
-    successor = replace(
-        waiting,
-        state=requeued.state,
-        attempts=max(waiting.attempts, requeued.attempts) if same else waiting.attempts,
-        result=requeued.result,
-    )
+    attempts = max(waiting.attempts, requeued.attempts) if same else waiting.attempts
+    successor = replace(waiting, state=requeued.state, attempts=attempts, result=requeued.result)
     job_rows.save(connection, waiting, _delayed(successor, requeued.not_before))
     return _merge_into(connection, owned, waiting.id, now)
 
@@ -423,13 +373,9 @@ def _close(connection: sqlite3.Connection, job: Job, reason: str, now: float, su
 def _with_need(waiting: Job, need: Need) -> Job:
     """Return the pending job with the reason, the input and the ready time of the newest look at the disk."""
     same = waiting.fingerprint == need.fingerprint
+    due, attempts = max(need.due, waiting.not_before), waiting.attempts if same else 0
     return replace(
-        waiting,
-        reason=need.reason,
-        fingerprint=need.fingerprint,
-        attempts=waiting.attempts if same else 0,
-        ready_at=need.due,
-        due=max(need.due, waiting.not_before),
+        waiting, reason=need.reason, fingerprint=need.fingerprint, attempts=attempts, ready_at=need.due, due=due
     )
 
 

@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.errors import StateError
-from echod.state import errors
-from echod.state.database import Database
+from echod.state.database import Database, DatabaseDamagedError, busy_error, damaged_error
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 """The suffixes of a database's files."""
@@ -28,12 +27,9 @@ _IN_JSON: Final = "IN (SELECT value FROM json_each(?))"
 
 
 class DatabaseRebuild(NamedTuple):
-    """The replacement of a damaged database by an empty one.
+    """The replacement of a damaged database by an empty one. `moved_to` is the damaged file.
 
-    Attributes:
-        rebuilt_at: Unix seconds.
-        moved_to: the damaged file.
-        reason: the result of the check.
+    `rebuilt_at` is in Unix seconds. `reason` is the result of the check.
     """
 
     rebuilt_at: float
@@ -56,7 +52,7 @@ def open_checked(path: Path, clock: Callable[[], float]) -> CheckedDatabase:
     """
     try:
         return CheckedDatabase(_open_and_check(path), None)
-    except errors.DatabaseDamagedError:
+    except DatabaseDamagedError:
         return _rebuild(path, clock)
 
 
@@ -70,16 +66,13 @@ def check_integrity(database: Database) -> None:
     with database.read_transaction() as connection:
         result = [str(row[0]) for row in connection.execute("PRAGMA quick_check(5)")]
     if result != ["ok"]:
-        raise errors.damaged_error(database.path) from sqlite3.DatabaseError("; ".join(result))
+        raise damaged_error(database.path) from sqlite3.DatabaseError("; ".join(result))
 
 
 def list_damaged_copies(path: Path) -> tuple[Path, ...]:
     """List the damaged databases that were moved aside, oldest first. The user may inspect and delete them."""
-    return tuple(
-        sorted(
-            copy for copy in path.parent.glob(f"{path.name}.damaged-*") if not copy.name.endswith(DATABASE_SUFFIXES[1:])
-        )
-    )
+    copies = path.parent.glob(f"{path.name}.damaged-*")
+    return tuple(sorted(copy for copy in copies if not copy.name.endswith(DATABASE_SUFFIXES[1:])))
 
 
 def _open_and_check(path: Path) -> Database:
@@ -100,12 +93,12 @@ def _rebuild(path: Path, clock: Callable[[], float]) -> CheckedDatabase:
         with FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600):
             try:
                 return CheckedDatabase(_open_and_check(path), None)
-            except errors.DatabaseDamagedError as error:
+            except DatabaseDamagedError as error:
                 now = clock()
                 rebuild = DatabaseRebuild(now, _move_aside(path, now), str(error.__cause__ or error))
                 return CheckedDatabase(_open_and_check(path), rebuild)
     except Timeout as error:
-        raise errors.busy_error(path) from error
+        raise busy_error(path) from error
     except OSError as error:
         raise StateError(
             f"The state database {path} is damaged and cannot be moved aside: {error.strerror}. Move it away by hand."

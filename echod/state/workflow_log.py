@@ -21,9 +21,8 @@ class WorkflowSnapshot(NamedTuple):
         key: its identity, which is the same whenever the run is seen and unique within a project.
         kind: the workflow: review, work, arc, ...
         name: its name in its markers.
-        started_at: when it began, if known.
-        running: true while it appears to run.
-        ended_at: when it ended; None while it runs, or if unknown.
+        started_at: None if unknown.
+        ended_at: None while it runs, or if unknown.
     """
 
     key: str
@@ -107,15 +106,8 @@ class WorkflowLog:
                     "VALUES (:project, :key, 'declared', :name, :now, :now, :until, :pid, :pid_started) "
                     "ON CONFLICT (project, key) DO UPDATE SET ended_at = NULL, until = excluded.until, "
                     "pid = excluded.pid, pid_started = excluded.pid_started",
-                    {
-                        "project": project,
-                        "key": f"declared:{name}:{now:.0f}",
-                        "name": name,
-                        "now": now,
-                        "until": until,
-                        "pid": pid,
-                        "pid_started": pid_started,
-                    },
+                    {"project": project, "key": f"declared:{name}:{now:.0f}", "name": name, "now": now}
+                    | {"until": until, "pid": pid, "pid_started": pid_started},
                 )
 
     def end(self, project: str, name: str, now: float) -> bool:
@@ -137,10 +129,7 @@ class WorkflowLog:
                 "WHERE project = ? AND ended_at IS NULL AND until > ? ORDER BY id",
                 (project, now),
             ).fetchall()
-        return tuple(
-            WorkflowDeclaration(row["name"], row["pid"], row["pid_started"], row["started_at"], row["until"])
-            for row in rows
-        )
+        return tuple(WorkflowDeclaration(*row) for row in rows)
 
 
 class _WorkflowEvent(NamedTuple):

@@ -1,4 +1,1 @@
-"""The status report: `collect` composes it, `warnings` and `packs` contribute to it.
-
-The names are imported by their modules' paths: `echod gate` needs only a few of them.
-"""
+"""The status report: `collect` composes it, with the doc packs of `packs`."""

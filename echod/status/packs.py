@@ -20,7 +20,6 @@ from echod.packs.registries import registry_name
 from echod.store.errors import StoreError
 
 if TYPE_CHECKING:
-    from echod.memory.packs.manifest import PackManifest
     from echod.packs.check import PackState
 
 log = get_logger(__name__)
@@ -58,11 +57,7 @@ class PackStatus:
             self._inspected_version = None
 
     def refresh(self, now: float) -> bool:
-        """Inspect the packs if something changed or a new day began. Return whether the report is different now.
-
-        Args:
-            now: Unix seconds.
-        """
+        """Inspect the packs if something changed or a new day began. Return whether the report is different now."""
         version = (installed_fingerprint(self._read_context.pack_locations.claude_home), local_date(now))
         if version == self._inspected_version:
             return False
@@ -109,9 +104,8 @@ class PackStatus:
             text = f"Updates are available for installed doc packs: {', '.join(newer)}."
             yield StatusWarning("packs-updatable", Severity.NOTICE, now, text, "Update with: echod packs update")
         for problem in self._inspection.store_problems:
-            yield StatusWarning(
-                "packs-unreadable", Severity.WARNING, now, problem, "Repair it. Details: echod packs status"
-            )
+            fix = "Repair it. Details: echod packs status"
+            yield StatusWarning("packs-unreadable", Severity.WARNING, now, problem, fix)
         for problem in self._inspection.registry_problems:
             yield StatusWarning("packs-registry", Severity.NOTICE, now, problem, "Details: echod packs list")
 
@@ -128,24 +122,11 @@ def pack_info(state: PackState) -> PackInfo:
         edited=state.edited,
         available=pack.listing.version if pack else None,
         offer=None if manifest is None else state.update_status.value,
-        registry=_registry_name(state),
+        registry=manifest.registry if manifest else registry_name(pack.registry_path) if pack else None,
         domains=manifest.domains if manifest else pack.listing.domains if pack else (),
         installed_at=manifest.installed_at if manifest else None,
-        last_updated=_last_updated(state, manifest),
+        last_updated=manifest.last_updated if manifest else pack.listing.last_updated if pack else None,
         installed_days=state.ages.installed,
         updated_days=state.ages.updated,
         problem=state.installed.problem,
     )
-
-
-def _registry_name(state: PackState) -> str | None:
-    manifest = state.installed.manifest
-    if manifest is not None:
-        return manifest.registry
-    return registry_name(state.pack.registry_path) if state.pack else None
-
-
-def _last_updated(state: PackState, manifest: PackManifest | None) -> str | None:
-    if manifest is not None:
-        return manifest.last_updated
-    return state.pack.listing.last_updated if state.pack else None

@@ -36,7 +36,7 @@ from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import queue_maintenance
 from echod.scheduler.worker import FinishedJob
 from echod.settings import loader
-from echod.state import errors
+from echod.state.database import DatabaseFullError, busy_error, lost_error
 from echod.state.job import JobState
 from echod.state.queue import JobQueue
 from tests.support import Home, finding_text, make_project, until
@@ -240,11 +240,11 @@ def _has_warning(harness: LoopHarness, code: str) -> bool:
 
 
 def _busy_error(harness: LoopHarness) -> EchodError:
-    return errors.busy_error(harness.services.paths.database)
+    return busy_error(harness.services.paths.database)
 
 
 def _full_error(harness: LoopHarness) -> EchodError:
-    return errors.DatabaseFullError(f"The state database {harness.services.paths.database} cannot be written.")
+    return DatabaseFullError(f"The state database {harness.services.paths.database} cannot be written.")
 
 
 @pytest.mark.parametrize("refusal", [_busy_error, _full_error])
@@ -282,7 +282,7 @@ def test_the_outcome_of_a_job_is_written_as_soon_as_the_database_can_be_used(
 
     def refuses_twice(self: JobQueue, *arguments: Any) -> Any:
         if next(refusals, None) is not None:
-            raise errors.busy_error(Path("echod.db"))
+            raise busy_error(Path("echod.db"))
         return finish(self, *arguments)
 
     monkeypatch.setattr(JobQueue, "finish", refuses_twice)
@@ -312,7 +312,7 @@ def test_a_job_that_makes_progress_is_not_a_hung_worker(home: Home, tmp_path: Pa
 
 def test_a_lost_database_ends_the_worker_at_once(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     def lost(*_: Any) -> FinishedJob | None:
-        raise errors.lost_error(Path("echod.db"))
+        raise lost_error(Path("echod.db"))
 
     with running_loop(home) as harness:
         monkeypatch.setattr(WorkerThread, "_run_one", lost)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import forget, reset
+from echod.jobs import manual
 from echod.memory.identity import entry_ids
 from echod.memory.policy import Rule
 from tests.jobs.site import POLICY, Site, site_at_noon
@@ -61,13 +61,13 @@ def forget_job(site: Site) -> None:
     site.write(MEMORY_HEADER + learning_text("principle") + with_secret(learning_text("the token")))
     last = [identity for identity in entry_ids(site.role.name, site.document) if identity][-1]
     with site.entries() as entries, site.open_job(entries, 1) as context:
-        forget.run(context, [last], rule=Rule.FORGOTTEN)
+        manual.forget(context, [last], rule=Rule.FORGOTTEN)
 
 
 def reset_job(site: Site) -> None:
     site.write(MEMORY_HEADER + learning_text("principle", "etched") + with_secret(learning_text("the token")))
     with site.entries() as entries, site.open_job(entries, 1) as context:
-        reset.run(context)
+        manual.reset(context)
 
 
 def scrub_job(site: Site) -> None:

@@ -28,7 +28,7 @@ from echod.inspection.cache import MaintenancePlan
 from echod.inspection.secrets import SecretScanner
 from echod.memory.policy import PolicySettings
 from echod.projects.maintenance import MaintenancePolicy
-from echod.scheduler.maintenance import MaintenanceNeedFinder
+from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.status.collect import inspect_store

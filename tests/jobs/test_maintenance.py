@@ -14,8 +14,8 @@ import pytest
 from echod.inspection import InspectionCache
 from echod.memory.policy import PolicySettings
 from echod.projects.maintenance import MaintenancePolicy
-from echod.scheduler.maintenance import MaintenanceNeedFinder
 from echod.scheduler.needs import NeedsReport
+from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.state.database import Database
 from echod.state.entries import EntryStore, Reference
 from echod.state.job import JobKind

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.jobs import forget, prune, remember, reset, restore, set_layer
+from echod.jobs import manual, prune
 from echod.jobs.archives import ArchivedCopy, list_archived_entries
 from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, JobResources
 from echod.memory.compose import Note
@@ -92,23 +92,23 @@ class RoleWorkspace:
 
     def set_layer(self, entry: str, layer: Layer) -> JobOutcome:
         with self.open_job() as context:
-            return set_layer.run(context, entry, layer)
+            return manual.set_layer(context, entry, layer)
 
     def forget(self, *entries: str) -> JobOutcome:
         with self.open_job() as context:
-            return forget.run(context, entries, rule=Rule.FORGOTTEN)
+            return manual.forget(context, entries, rule=Rule.FORGOTTEN)
 
     def restore(self, kept: ArchivedCopy) -> JobOutcome:
         with self.open_job() as context:
-            return restore.run(context, kept.entry)
+            return manual.restore(context, kept.entry)
 
     def reset(self) -> JobOutcome:
         with self.open_job() as context:
-            return reset.run(context)
+            return manual.reset(context)
 
     def remember(self, text: str) -> JobOutcome:
         with self.open_job() as context:
-            return remember.run(context, Note(text, text, redacted=False))
+            return manual.remember(context, Note(text, text, redacted=False))
 
     def prune(self, policy: PolicySettings) -> JobOutcome:
         with self.open_job(policy) as context:

@@ -14,7 +14,7 @@ import pytest
 from echod.clock import local_date
 from echod.files import file_version
 from echod.inspection import InspectionCache
-from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS
+from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone
 from echod.memory.document import parse
 from echod.memory.model import MAX_FILE_BYTES, Document

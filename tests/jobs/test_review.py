@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from echod.clock import local_date
 from echod.inspection import InspectionCache, ReviewCollector, find_restored_findings
 from echod.inspection.entry_facts import record_entries
-from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem
+from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem
 from echod.jobs import answer_review, consolidate, prune
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache, consolidate_selected, preview_selected
@@ -29,8 +29,7 @@ from echod.memory.model import Document
 from echod.memory.policy import PolicySettings, read_archive
 from echod.projects.maintenance import MaintenancePolicy
 from echod.state.database import Database
-from echod.state.entries import EntryStore
-from echod.state.review_answers import ReviewAnswer
+from echod.state.entries import EntryStore, ReviewAnswer
 from echod.store.changes import no_gate
 from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine

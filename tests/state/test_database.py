@@ -17,8 +17,13 @@ import pytest
 
 from echod.errors import StateError
 from echod.state import database as connection
-from echod.state.database import Database
-from echod.state.errors import DatabaseBusyError, DatabaseDamagedError, DatabaseLostError, DatabaseVersionError
+from echod.state.database import (
+    Database,
+    DatabaseBusyError,
+    DatabaseDamagedError,
+    DatabaseLostError,
+    DatabaseVersionError,
+)
 from echod.state.job import JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import list_damaged_copies, open_checked

@@ -25,9 +25,7 @@ from echod.cli.targets import (
     parse_scope,
 )
 from echod.clock import local_date
-from echod.jobs import forget as forget_job
-from echod.jobs import restore as restore_job
-from echod.jobs import set_layer
+from echod.jobs import manual
 from echod.jobs.archives import ArchivedCopy
 from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.model import Layer
@@ -86,7 +84,7 @@ def raise_(
     position = match.document.blocks.index(match.block)
     change = Change(
         preview="\n".join([entry_heading(match), *_diff_lines(match.block.text, changed.blocks[position].text)]),
-        steps=[_job_step(JobKind.RAISE, match.role, lambda job: set_layer.run(job, match.id, new_layer))],
+        steps=[_job_step(JobKind.RAISE, match.role, lambda job: manual.set_layer(job, match.id, new_layer))],
         question=_layer_question(match, new_layer),
     )
     make_change(context, change, WriteOptions(dry_run, yes, force))
@@ -135,7 +133,7 @@ def forget(
         lines.append(wrap("It contains a secret, which is not archived.", indent="  "))
     change = Change(
         preview="\n".join(lines),
-        steps=[_job_step(JobKind.FORGET, match.role, lambda job: forget_job.run(job, [match.id], rule=Rule.FORGOTTEN))],
+        steps=[_job_step(JobKind.FORGET, match.role, lambda job: manual.forget(job, [match.id], rule=Rule.FORGOTTEN))],
         question=Question("Forget it?"),
     )
     make_change(context, change, WriteOptions(dry_run, yes, force))
@@ -159,15 +157,15 @@ def restore(
         match = find_entry(context, read_context, parse_scope(path, in_global=in_global), entry)
         copy = _newest_copy(match)
         view = read_context.reader.read_role(match.role)
-        file = restore_job.read_target_file(view, copy.entry)
-        restoration = None if file is None else restore_job.plan_restoration(view, file, copy.entry)
+        file = manual.read_target_file(view, copy.entry)
+        restoration = None if file is None else manual.plan_restoration(view, file, copy.entry)
     if isinstance(restoration, EditRefusal):
         raise JobRefusedError(f"Nothing was changed: {restoration.reason}.")
     replaces_condensed = restoration is not None and restoration.condensed_text is not None
     lines = _restore_lines(match, copy, replaces_condensed=replaces_condensed)
     change = Change(
         preview="\n".join([entry_heading(match), *lines]),
-        steps=[_job_step(JobKind.RESTORE, match.role, lambda job: restore_job.run(job, copy.entry))],
+        steps=[_job_step(JobKind.RESTORE, match.role, lambda job: manual.restore(job, copy.entry))],
     )
     make_change(context, change, WriteOptions(dry_run, force=force))
 

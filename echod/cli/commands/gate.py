@@ -16,8 +16,7 @@ from echod.errors import UsageError
 from echod.memory.redact import redact
 from echod.state.database import Database
 from echod.state.workflow_log import WorkflowLog
-from echod.status.collect import gate_report
-from echod.status.warnings import PAUSE_MARKER, pause_reasons
+from echod.status.collect import PAUSE_MARKER, gate_report, pause_reasons
 from echod.workflows import ProcessState, SystemProcessTable
 
 _STATE_TEXTS = {

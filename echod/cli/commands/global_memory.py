@@ -20,7 +20,7 @@ from echod.clock import local_date
 from echod.contract.commands import AuditedEntry, AuditedPack, AuditReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
-from echod.jobs import elevate as elevate_job
+from echod.jobs import manual
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
@@ -75,7 +75,7 @@ def elevate(context: CommandContext, *, entry: str, path: Path | None, domain: s
         manual_job = ManualJob(JobKind.ELEVATE, role, f"the user elevates {match.id} of {match.role.name}")
         result = runner.run(
             manual_job,
-            lambda job: elevate_job.run(job, match.block, match.role, chosen_domain),
+            lambda job: manual.elevate(job, match.block, match.role, chosen_domain),
             prepare=lambda: create_global_role(role),
         )
         text = f'Elevated "{sanitize(match.title)}" ({chosen_domain}) from {match.role.name} as {plan.id}.'
@@ -123,7 +123,7 @@ def _plan_elevation(
 ) -> ElevationResult | NotEligible:
     role = read_context.pack_locations.memory_role
     memory = read_context.reader.read_role(role).memory.data if role.path.is_dir() else None
-    return elevate_job.plan_elevation(memory, match.block, match.role, domain, local_date(context.now()))
+    return manual.plan_elevation(memory, match.block, match.role, domain, local_date(context.now()))
 
 
 def _print_warnings(match: MemoryMatch, plan: ElevationResult) -> None:

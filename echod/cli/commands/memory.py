@@ -27,8 +27,7 @@ from echod.cli.root import example, pass_command_context
 from echod.cli.targets import filter_roles
 from echod.clock import local_date
 from echod.errors import EchodError, UsageError
-from echod.jobs import remember as remember_job
-from echod.jobs import reset as reset_job
+from echod.jobs import manual
 from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.memory.compose import Note, UnwritableNote, create_note, with_note
 from echod.memory.document import new_memory_file, parse
@@ -53,7 +52,7 @@ def remember(
     """Add a note to a project's memory."""
     note = _build_note(_read_text(text), title)
     # Of two stores the first is the one to which echod adds its own entries.
-    role = Role(context.list_stores(context.find_project(project or Path()))[0], remember_job.NOTES_ROLE)
+    role = Role(context.list_stores(context.find_project(project or Path()))[0], manual.NOTES_ROLE)
     with context.open_read_context() as read_context:
         plan = _plan_note(read_context, role, note, context.now())
     if isinstance(plan, UnwritableNote):
@@ -93,7 +92,7 @@ def _build_note(text: str, title: str | None) -> Note:
 def _plan_note(read_context: ReadContext, role: Role, note: Note, now: float) -> Document | UnwritableNote:
     today = local_date(now)
     if role.path.exists():
-        return remember_job.plan_note(read_context.reader.read_role(role), note, today)
+        return manual.plan_note(read_context.reader.read_role(role), note, today)
     document = parse(new_memory_file(role.name))
     assert isinstance(document, Document)  # noqa: S101  our own text
     return with_note(document, note, today)
@@ -108,7 +107,7 @@ def addition_preview(role: Role, document: Document) -> str:
 def _run_remember_job(role: Role, note: Note, runner: JobRunner) -> str:
     result = runner.run(
         ManualJob(JobKind.REMEMBER, role),
-        lambda job: remember_job.run(job, note),
+        lambda job: manual.remember(job, note),
         prepare=lambda: runner.services.engine.create_role(role),
     )
     summary = wrap(sanitize(note.title), indent=f"{capitalize(result.summary)}: ", hang="  ")
@@ -131,7 +130,7 @@ def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: boo
     today = local_date(context.now())
     with context.open_read_context() as read_context:
         roles = filter_roles((found for store in context.list_stores(project) for found in find_roles(store)), role)
-        plans = {found: reset_job.plan_role(read_context.reader.read_role(found), today) for found in roles}
+        plans = {found: manual.plan_role_reset(read_context.reader.read_role(found), today) for found in roles}
     changed = [found for found, plan in plans.items() if plan.files]
     lines = [line for found, plan in plans.items() for line in _reset_lines(found, plan)]
     if changed:
@@ -149,7 +148,7 @@ def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: boo
     make_change(context, change, WriteOptions(dry_run, yes, force))
 
 
-def _reset_lines(role: Role, plan: reset_job.RoleResetPlan) -> Iterator[str]:
+def _reset_lines(role: Role, plan: manual.RoleResetPlan) -> Iterator[str]:
     files = " and ".join(file.path.name for file, _ in plan.files)
     summary = f"{files}: {pluralize(plan.entries, 'entry', 'entries')}" if files else "empty"
     yield wrap(summary, indent=f"  {role.name:<14} ")
@@ -165,7 +164,7 @@ def _run_reset_job(store: Store, roles: Sequence[Role], runner: JobRunner) -> st
         for role in roles:
             try:
                 with resources.open_role(role) as job:
-                    done_or_raise(reset_job.run(job))
+                    done_or_raise(manual.reset(job))
             except EchodError as error:
                 if not emptied:
                     raise

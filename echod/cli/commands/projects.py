@@ -26,7 +26,7 @@ from echod.contract.commands import ProjectInfo, ProjectsReport
 from echod.contract.status import RoleInfo, to_json
 from echod.errors import EchodError, UsageError
 from echod.inbox.spool import Spool
-from echod.inspection.review_items import removes_majority
+from echod.inspection.review import removes_majority
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.runtime.locks import this_process, worker_lock

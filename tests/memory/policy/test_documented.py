@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.inspection.review_items import FIRST_PRUNE_HOLD_SECONDS
+from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import MIN_TOPIC_SIMILARITY
