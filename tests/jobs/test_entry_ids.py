@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from echod.memory.identity import entry_ids
@@ -200,6 +200,22 @@ def test_an_overwrite_by_a_stale_writer_takes_nothing_away_for_good(site: Site) 
     assert ids(site)[2] in site.facts().pinned
 
 
+@pytest.mark.parametrize("layer", ["observations", "inscribed"], ids=["archived", "condensed"])
+def test_an_older_text_of_a_corrected_and_pruned_entry_is_the_same_entry(site: Site, layer: str) -> None:
+    stale = MEMORY_HEADER + marked_entry(1, "teh lock", layer=layer, lines=20) + marked_entry(2, "other", lines=20)
+    site.write(stale)
+    add_references(site, {1: 2, 2: 3})
+    site.role.memory.write_text(stale.replace("teh lock", "the lock"))
+    site.record_entries()
+    site.prune(policy=TIGHT)
+
+    site.write(stale)
+
+    assert reference_counts(site) == {1: 2, 2: 3}  # before the look is recorded
+    site.record_entries()
+    assert reference_counts(site) == {1: 2, 2: 3}
+
+
 def test_killed_at_any_step_every_entry_that_is_left_keeps_what_was_known_of_it(tmp_path: Path) -> None:
     """The result is recorded after the commit. A kill in between must lose nothing."""
 
@@ -319,6 +335,17 @@ EVENTS = (
 
 @settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.tuples(st.sampled_from(EVENTS), st.integers(0, 59)), min_size=4, max_size=14))
+@example([(History.add, 1), (History.add, 0), (History.correct, 0), (History.prune, 0), (History.overwrite, 1)])
+@example(
+    [
+        (History.add, 0),
+        (History.add, 0),
+        (History.add, 1),
+        (History.correct, 2),
+        (History.prune, 0),
+        (History.overwrite, 3),
+    ]
+)
 def test_through_any_series_of_events_references_stay_with_their_entry(
     events: list[tuple[Callable[[History, int], None], int]],
 ) -> None:
