@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Collection, Hashable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import NamedTuple
@@ -23,6 +23,7 @@ from echod.memory.model import Block, Document, Layer
 from echod.memory.redact import redact_entry
 
 NO_ID_CHANGES: Mapping[str, str] = MappingProxyType({})
+_NO_EARLIER: Mapping[str, Collection[EntrySignature]] = MappingProxyType({})
 
 _DIGEST_LENGTH = 16
 # A file is inspected several times for each change of one entry, and redaction takes most of the time.
@@ -87,6 +88,7 @@ def match_entries(
     removed: Mapping[str, EntrySignature | None],
     current: Mapping[str, EntrySignature],
     id_changes: Mapping[str, str] = NO_ID_CHANGES,
+    earlier: Mapping[str, Collection[EntrySignature]] = _NO_EARLIER,
 ) -> Mapping[str, str]:
     """Match a file's entries with known ones: current id -> previous id.
 
@@ -95,7 +97,7 @@ def match_entries(
 
     `previous` are the entries at the last inspection, `removed` those that left the file before; None where only the id
     is known. `id_changes` (previous id -> current id, from the job that changed the file) takes precedence over
-    signatures.
+    signatures. `earlier` are the signatures that previous and removed entries had before their last one.
     """
     unmatched = dict(current)
     in_file, returning = _Matcher(dict(previous), unmatched), _Matcher(dict(removed), unmatched)
@@ -104,6 +106,8 @@ def match_entries(
     for pairs in (in_file, returning):
         pairs.match_unchanged()
         pairs.match_identical()
+    for pairs in (in_file, returning):
+        pairs.match_earlier(earlier)
     in_file.match_edited(previous, current)
     in_file.match_unique(lambda signature: signature.id_parts)
     in_file.match_same_ids()
@@ -142,6 +146,16 @@ class _Matcher:
         for entry_id, signature in sorted(self.unmatched.items(), key=lambda item: item[0]):
             if candidates[signature]:
                 self.match(candidates[signature].pop(0), entry_id)
+
+    def match_earlier(self, earlier: Mapping[str, Collection[EntrySignature]]) -> None:
+        """Match entries with a signature that exactly one previous entry had before: a stale writer put it back."""
+        candidates: defaultdict[EntrySignature, list[str]] = defaultdict(list)
+        for previous_id in self._previous.keys() & earlier.keys():
+            for signature in earlier[previous_id]:
+                candidates[signature].append(previous_id)
+        for entry_id, signature in sorted(self.unmatched.items(), key=lambda item: item[0]):
+            if len(candidates[signature]) == 1:
+                self.match(candidates[signature][0], entry_id)
 
     def match_unique(self, key_of: Callable[[EntrySignature], Hashable]) -> None:
         """Match entries with equal `key_of` where exactly one on each side has that key."""

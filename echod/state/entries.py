@@ -182,6 +182,11 @@ class EntryStore:
             )
             rename_entries(connection, store, role, changes.renames)
             connection.executemany(
+                "INSERT OR REPLACE INTO earlier_signature (store, role, entry_id, "
+                "title_digest, date_digest, source_digest, body_digest, replaced_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                [(store, role, identity, *old, today.isoformat()) for identity, old in changes.replaced_signatures],
+            )
+            connection.executemany(
                 "INSERT INTO entry "
                 "(store, role, id, layer, first_seen, title_digest, date_digest, source_digest, body_digest) "
                 "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (store, role, id) DO UPDATE SET "
@@ -400,7 +405,11 @@ class EntryStore:
     # Retention
 
     def delete_stale(self, today: date) -> int:
-        """Delete entries that were removed long ago, their references, and expired pins. Returns the entry count."""
+        """Delete entries that were removed long ago, their references, old signatures and expired pins.
+
+        Returns:
+            The number of deleted entries.
+        """
         before = (today - timedelta(days=REMOVED_ENTRY_DAYS)).isoformat()
         with self._database.write_transaction() as connection:
             connection.execute("DELETE FROM pin WHERE until < ?", (today.isoformat(),))
@@ -409,6 +418,7 @@ class EntryStore:
                 "AND entry.id = reference.entry_id AND removed_on < ?)",
                 (before,),
             )
+            connection.execute("DELETE FROM earlier_signature WHERE replaced_on < ?", (before,))
             deleted = connection.execute("DELETE FROM entry WHERE removed_on < ?", (before,)).rowcount
             connection.execute(
                 "DELETE FROM question_subject WHERE NOT EXISTS (SELECT 1 FROM entry "

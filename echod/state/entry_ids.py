@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from echod.memory.entry_matching import NO_ID_CHANGES, EntrySignature, PresentEntry, match_entries
@@ -20,6 +21,11 @@ _SELECT_CANDIDATES = """
     UNION SELECT * FROM entry INDEXED BY entry_body WHERE store = ? AND role = ?
         AND body_digest IN (SELECT value FROM json_each(?))
 """
+_SELECT_EARLIER = """
+    SELECT * FROM earlier_signature INDEXED BY earlier_signature_body WHERE store = ? AND role = ?
+        AND body_digest IN (SELECT value FROM json_each(?))
+"""
+_SELECT_BY_ID = "SELECT * FROM entry WHERE store = ? AND role = ? AND id IN (SELECT value FROM json_each(?))"
 
 
 class EntryChanges(NamedTuple):
@@ -29,11 +35,13 @@ class EntryChanges(NamedTuple):
         renames: recorded id -> new id, for each row that gets another id.
         removed_ids: the recorded ids of entries that are no longer in the file.
         updated_entries: the entries of the file without a row, or with an outdated one.
+        replaced_signatures: the new ids of entries whose signature changed, each with the recorded signature.
     """
 
     renames: Mapping[str, str]
     removed_ids: tuple[str, ...]
     updated_entries: tuple[PresentEntry, ...]
+    replaced_signatures: tuple[tuple[str, EntrySignature], ...]
 
 
 def compare_entries(
@@ -54,10 +62,13 @@ def compare_entries(
     """
     current = {entry.id: entry for entry in present}
     rows = {row["id"]: row for row in _select_candidates(connection, store, role, current)}
+    earlier = _select_earlier(connection, store, role, _unrecorded_signatures(current, rows))
+    if unread := sorted(earlier.keys() - rows.keys()):
+        rows |= {row["id"]: row for row in connection.execute(_SELECT_BY_ID, (store, role, json.dumps(unread)))}
     present_rows = {identity: row for identity, row in rows.items() if row["removed_on"] is None}
     removed_rows = {identity: row for identity, row in rows.items() if row["removed_on"] is not None}
     signatures = {identity: entry.signature for identity, entry in current.items()}
-    old_ids = match_entries(_signatures(present_rows), _signatures(removed_rows), signatures, known_renames)
+    old_ids = match_entries(_signatures(present_rows), _signatures(removed_rows), signatures, known_renames, earlier)
     renames = {old_id: identity for identity, old_id in old_ids.items() if old_id != identity}
     matched = set(old_ids.values())
     for identity in current.keys() & rows.keys() - matched:
@@ -67,6 +78,11 @@ def compare_entries(
         removed_ids=tuple(sorted(present_rows.keys() - matched)),
         updated_entries=tuple(
             entry for entry in current.values() if _is_updated(entry, rows.get(old_ids.get(entry.id, "")))
+        ),
+        replaced_signatures=tuple(
+            (identity, signature)
+            for identity, old_id in old_ids.items()
+            if (signature := _signature(rows[old_id])) != signatures[identity]
         ),
     )
 
@@ -100,12 +116,14 @@ def rename_entries(connection: sqlite3.Connection, store: str, role: str, rename
             "WHERE store = ? AND finding_key = ? AND asked_entry_id = ?",
             (renames[row["current_entry_id"]], store, row["finding_key"], row["asked_entry_id"]),
         )
-    for row in _delete_returning(connection, "entry", "store = ? AND role = ? AND id", (store, role, ids)):
-        values = {**dict(row), "id": renames[row["id"]]}
-        connection.execute(
-            f"INSERT OR REPLACE INTO entry ({', '.join(values)}) VALUES ({', '.join('?' * len(values))})",  # noqa: S608
-            (*values.values(),),
-        )
+    for table, column in (("entry", "id"), ("earlier_signature", "entry_id")):
+        for row in _delete_returning(connection, table, f"store = ? AND role = ? AND {column}", (store, role, ids)):
+            values = {**dict(row), column: renames[row[column]]}
+            connection.execute(
+                f"INSERT OR REPLACE INTO {table} ({', '.join(values)}) "  # noqa: S608
+                f"VALUES ({', '.join('?' * len(values))})",
+                (*values.values(),),
+            )
 
 
 def _delete_returning(
@@ -125,6 +143,31 @@ def _select_candidates(
     ids = json.dumps(sorted(present))
     bodies = json.dumps(sorted({entry.signature.body for entry in present.values()}))
     return connection.execute(_SELECT_CANDIDATES, (store, role, store, role, ids, store, role, bodies)).fetchall()
+
+
+def _unrecorded_signatures(
+    present: Mapping[str, PresentEntry], rows: Mapping[str, sqlite3.Row]
+) -> frozenset[EntrySignature]:
+    """Return the signatures of the given entries that are not the recorded ones of their ids."""
+    return frozenset(
+        entry.signature
+        for entry in present.values()
+        if entry.id not in rows or _signature(rows[entry.id]) != entry.signature
+    )
+
+
+def _select_earlier(
+    connection: sqlite3.Connection, store: str, role: str, wanted: Collection[EntrySignature]
+) -> Mapping[str, list[EntrySignature]]:
+    """Return recorded id -> those of the given signatures that the entry had before."""
+    earlier: defaultdict[str, list[EntrySignature]] = defaultdict(list)
+    if not wanted:
+        return earlier
+    bodies = json.dumps(sorted({signature.body for signature in wanted}))
+    for row in connection.execute(_SELECT_EARLIER, (store, role, bodies)):
+        if (signature := _signature(row)) in wanted:
+            earlier[row["entry_id"]].append(signature)
+    return earlier
 
 
 def _signatures(rows: Mapping[str, sqlite3.Row]) -> dict[str, EntrySignature | None]:

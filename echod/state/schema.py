@@ -134,6 +134,21 @@ _ENTRIES: Final = (
     # as one that is.
     "CREATE INDEX entry_present ON entry (store, role) WHERE removed_on IS NULL",
     "CREATE INDEX entry_body ON entry (store, role, body_digest)",
+    # The digests that an entry had before, up to and including a local day. An older text of its file may come back.
+    """
+    CREATE TABLE earlier_signature (
+        store TEXT NOT NULL,
+        role TEXT NOT NULL,
+        entry_id TEXT NOT NULL,
+        title_digest TEXT NOT NULL,
+        date_digest TEXT NOT NULL,
+        source_digest TEXT NOT NULL,
+        body_digest TEXT NOT NULL,
+        replaced_on TEXT NOT NULL,
+        PRIMARY KEY (store, role, entry_id, title_digest, date_digest, source_digest, body_digest)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX earlier_signature_body ON earlier_signature (store, role, body_digest)",
     # A cause (a session, a workflow, a finding) counts once for each entry. `workflow` is the key of the one that ran.
     """
     CREATE TABLE reference (

@@ -259,6 +259,33 @@ class TestRemoved:
         assert match_entries({"b": now[identity]}, {"a": now[identity]}, now) == {identity: "b"}
 
 
+class TestEarlier:
+    """An entry with a text that one other had before is that one."""
+
+    def test_it_is_recognised_whether_it_is_in_the_file_or_left_it(self) -> None:
+        now = signatures(document(entry("teh", body="whole")))
+        ((identity, old),) = now.items()
+        condensed = entry_signature(entry("the", body="short"))
+
+        assert match_entries({"x": condensed}, {}, now, earlier={"x": [old]}) == {identity: "x"}
+        assert match_entries({}, {"x": condensed}, now, earlier={"x": [old]}) == {identity: "x"}
+
+    def test_an_entry_that_has_the_text_comes_before_one_that_had_it(self) -> None:
+        now = signatures(document(entry("teh")))
+        ((identity, old),) = now.items()
+
+        pairs = match_entries({"x": entry_signature(entry("the"))}, {"y": old}, now, earlier={"x": [old]})
+
+        assert pairs == {identity: "y"}
+
+    def test_a_text_that_two_had_is_no_evidence(self) -> None:
+        now = signatures(document(entry("teh", body="x")))
+        ((_, old),) = now.items()
+        left = {"x": entry_signature(entry("one", body="y")), "z": entry_signature(entry("two", body="z"))}
+
+        assert not match_entries({}, left, now, earlier={"x": [old], "z": [old]})
+
+
 def test_a_signature_reveals_nothing_of_the_entry() -> None:
     like = entry_signature(entry(f"the token {KEY}", body="x"))
 

@@ -231,6 +231,16 @@ class TestCarried:
         assert (after.pinned, after.alive_days) == (facts.pinned, facts.alive_days)
         assert (facts.pinned, facts.histories["d"].references) == ({"a": TODAY}, 2)
 
+    def test_an_earlier_text_is_recognised_for_as_long_as_a_removed_entry(self, entries: EntryStore) -> None:
+        record_present(entries, {"a": I, "b": I}, TODAY, a="whole", b="other")
+        entries.add_references(STORE, [Reference("a", "session:1")], TODAY)
+        record_present(entries, {"c": I, "b": I}, TODAY, {"a": "c"}, c="short", b="other")
+        stale = [PresentEntry("a", I, EntrySignature("whole", "", "", "whole"))]
+
+        for days, renames in ((REMOVED_ENTRY_DAYS, {"c": "a"}), (REMOVED_ENTRY_DAYS + 1, {})):
+            entries.delete_stale(TODAY + timedelta(days=days))
+            assert entries.find_renames(STORE, ROLE, stale) == renames
+
 
 class TestPruned:
     def test_what_was_archived_today_adds_up_and_is_forgotten_tomorrow(self, entries: EntryStore) -> None:
@@ -307,6 +317,8 @@ class TestMany:
             link.set_trace_callback(asked.append)
         entries.get_facts(STORE, ROLE, PROJECT, TODAY, 90, [PresentEntry("a", I, EntrySignature("a", "", "", "a"))])
         record_present(entries, {"a": I, "b": O}, TODAY)
+        record_present(entries, {"a": I, "b": O}, TODAY, b="edited")
+        record_present(entries, {"a": I, "c": O}, TODAY, c="b")
         entries.list_often_referenced(STORE, ROLE, O, 3, TODAY)
         with database.read_transaction() as link:
             link.set_trace_callback(None)
@@ -314,11 +326,12 @@ class TestMany:
                 step["detail"]
                 for query in asked
                 if query.strip().startswith("SELECT")
-                and (" entry " in query or " reference " in query or " pin " in query)
+                and any(f" {table} " in query for table in ("entry", "earlier_signature", "reference", "pin"))
                 for step in link.execute(f"EXPLAIN QUERY PLAN {query}")
             ]
 
-        tables = [step for step in steps if any(f" {table} " in f"{step} " for table in ("entry", "reference", "pin"))]
+        names = ("entry", "earlier_signature", "reference", "pin")
+        tables = [step for step in steps if any(f" {table} " in f"{step} " for table in names)]
         assert tables
         assert [step for step in tables if not step.startswith("SEARCH")] == []
         assert [step for step in tables if "entry" in step and step.endswith("(store=? AND role=?)")] == [
