@@ -9,6 +9,7 @@ import statistics
 import tokenize
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import click
@@ -68,13 +69,15 @@ def test_no_public_class_name_exists_twice() -> None:
 
 def test_imports_stand_at_the_top() -> None:
     local = Counter(
-        name_of(path)
-        for path in MODULES
-        for function in ast.walk(ast.parse(path.read_text()))
-        if isinstance(function, ast.FunctionDef)
-        for node in function.body
-        for inner in ast.walk(node)
-        if isinstance(inner, ast.Import | ast.ImportFrom)
+        path
+        for path, _ in {
+            (name_of(path), inner.lineno)
+            for path in MODULES
+            for function in ast.walk(ast.parse(path.read_text()))
+            if isinstance(function, ast.FunctionDef)
+            for inner in ast.walk(function)
+            if isinstance(inner, ast.Import | ast.ImportFrom)
+        }
     )
 
     assert local.total() <= MAX_LOCAL_IMPORTS, local.most_common()
@@ -150,22 +153,30 @@ def test_help_is_imperative() -> None:
 
 
 def test_packages_are_imported_through_what_they_name() -> None:
-    """A package with `__all__` is used through it, except for the modules that it lists as import paths."""
-    exported = {
-        f"echod.{path.parent.relative_to(PACKAGE)}".replace("/", "."): path
-        for path in MODULES
-        if path.name == "__init__.py" and "__all__" in path.read_text() and path.parent != PACKAGE
-    }
+    """A package's `__init__` exports names, and its docstring names the modules that other packages may import."""
+    packages = {".".join(path.parent.relative_to(ROOT).parts) for path in MODULES if path.name == "__init__.py"}
     found = []
     for path in MODULES:
-        own = "echod." + str(path.relative_to(PACKAGE).parent).replace("/", ".")
+        own = ".".join(path.relative_to(ROOT).parent.parts)
         for node in ast.walk(ast.parse(path.read_text())):
-            if not isinstance(node, ast.ImportFrom) or node.module is None:
-                continue
-            for package, init in exported.items():
-                if node.module.startswith(f"{package}.") and not (own == package or own.startswith(f"{package}.")):
-                    listed = re.findall(r"`([\w.]+)`", ast.get_docstring(ast.parse(init.read_text())) or "")
-                    module = node.module.removeprefix(f"{package}.")
-                    if module not in listed:
-                        found.append(f"{name_of(path)}: {node.module}")
-    assert found == []
+            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("echod."):
+                for module in {_module_of(str(node.module), alias.name) for alias in node.names}:
+                    package, _, name = module.rpartition(".")
+                    outside = own != package and not own.startswith(f"{package}.")
+                    if package in packages - {"echod"} and outside and name not in _named_modules(package):
+                        found.append(f"{name_of(path)}: {module}")
+
+    assert sorted(found) == []
+
+
+def _module_of(module: str, name: str) -> str:
+    path = ROOT / f"{module}.{name}".replace(".", "/")
+    if path.with_suffix(".py").exists():
+        return f"{module}.{name}"
+    return f"{module}.__init__" if (ROOT / module.replace(".", "/")).is_dir() else module
+
+
+@cache
+def _named_modules(package: str) -> frozenset[str]:
+    source = (ROOT / package.replace(".", "/") / "__init__.py").read_text()
+    return frozenset({"__init__", *re.findall(r"`([\w.]+)`", ast.get_docstring(ast.parse(source)) or "")})

@@ -1,4 +1,6 @@
 """Composition roots, and the deletion of a project's data.
 
 Imported by module path: `context` for read-only commands, which must not load the job code that `services` needs.
+
+Modules for other packages: `forget_project`.
 """

@@ -5,4 +5,7 @@ entries, `manual` the user's decisions about entries. Other packages import the 
 only one of them.
 
 Every job raises the BusyError, RefusedError and StoreError of `RoleSession.commit`; nothing was changed then.
+
+Modules for other packages: `answer_review`, `compress`, `consolidate`, `observe`, `packs`, `promote`, `prune`,
+`scrub`.
 """

@@ -4,4 +4,7 @@ Nothing here uses files, the clock, settings or the log. Dates and policy values
 by one, because light callers need only `model` or `policy_model`. Read in this order: `model` (the values of a memory
 file), `document` (from bytes to a document), `markdown` (headings), `forms` (entries), `edit`, `identity`, `findings`,
 `similarity`, `compose`, `consolidation`, `policy`, `knowledge`, `packs`, `redact`, `merge`, `lineage`, `conservation`.
+
+Modules for other packages: `entry_matching`, `exposed_secrets`, `observations`, `prompt_injection`,
+`session_summary`.
 """

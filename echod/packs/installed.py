@@ -38,7 +38,7 @@ _SYMLINK_REASON = "it is a symbolic link, which echod does not follow"
 
 @dataclass(frozen=True, slots=True)
 class InstalledPack:
-    """A pack in the global store, or a part of one. What is missing or cannot be used or read is None.
+    """A pack in the global store, or a part of one. Missing or unusable parts are None.
 
     `memory` is its file. `problem` is a sentence about what is wrong with it. It is `blocked` if its place is taken by
     something that echod cannot use, and so must not overwrite.

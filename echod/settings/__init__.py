@@ -3,4 +3,6 @@
 Other packages import `echod.settings.values` (the settings as values), `effective` (the settings in force, and
 warnings) and, to check for real or to list the source of each value, `loader`, which loads pydantic. Nothing is
 exported here, so that a process that only needs the values loads nothing else.
+
+Modules for other packages: `values`.
 """

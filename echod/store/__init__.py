@@ -11,4 +11,7 @@ Other packages import its modules, not this package, because most callers need o
     journal.notices, .retention   items for the user, and the deletion of a store's journal
 
 All other modules are internal.
+
+Modules for other packages: `capabilities`, `changes`, `create`, `engine`, `errors`, `fs`, `git`, `layout`, `limits`,
+`reader`, `session`, `snapshot`, `undo`.
 """

@@ -1,1 +1,4 @@
-"""Restores entries that another program overwrote, and merges writes that arrive after a commit."""
+"""Restores entries that another program overwrote, and merges writes that arrive after a commit.
+
+Modules for other packages: `archives`, `heal`, `late_writes`.
+"""

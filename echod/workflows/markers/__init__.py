@@ -1,1 +1,4 @@
-"""Read the workflow markers on disk: one module for the kinds that belong together."""
+"""Read the workflow markers on disk: one module for the kinds that belong together.
+
+Modules for other packages: `agents`, `arcs`, `edits`, `git`, `state_files`.
+"""
