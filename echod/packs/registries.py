@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.errors import os_reason
-from echod.memory.model import Document
 from echod.memory.packs.registry import REGISTRY_SIZE_LIMIT, PackListing, read_registry
 from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
@@ -103,11 +102,7 @@ def _read_registry(root: Path) -> PackRegistry:
 
 def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> AvailablePack | None:
     """Return the pack with its text; None where it cannot be used. Adds every problem to `problems`."""
-    # These take long to load, and every command that reads packs loads this module.
-    from echod.memory.document import parse  # noqa: PLC0415
-    from echod.memory.packs.elevation import is_from_pack  # noqa: PLC0415
-    from echod.memory.prompt_injection import find_injection  # noqa: PLC0415
-    from echod.memory.redact import redact  # noqa: PLC0415
+    from echod.memory.packs.elevation import check_pack  # noqa: PLC0415  slow to load, and few users have packs
 
     path, skipped = root / listing.stack / MEMORY, f"The pack {listing.stack} is skipped:"
     try:
@@ -119,25 +114,12 @@ def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> Availab
     if len(data) > PACK_SIZE_LIMIT:
         problems.append(f"{skipped} {path} is larger than {PACK_SIZE_LIMIT >> 20} MiB.")
         return None
-    document = parse(data)
-    if not isinstance(document, Document):
-        problems.append(f"{skipped} {path}: {document.reason}")
+    text, faults = check_pack(data, listing.stack)
+    if text is None:
+        problems += [f"{skipped} {path} {fault}" for fault in faults]
         return None
-    entries = [block for block in document.blocks if block.entry]
-    if not entries:
-        problems.append(f"{skipped} {path} has no entries.")
-        return None
-    redaction = redact(data.decode())
-    if redaction.spans:
-        problems.append(f"{path} contains secrets, which are removed when it is installed.")
-    if foreign := sum(not is_from_pack(block.entry, listing.stack) for block in entries):
-        problems.append(f"{path}: {foreign} of {len(entries)} entries do not name doc-pack:{listing.stack} as source.")
-    problems += [
-        f"{path}: {block.entry.title!r} reads like an instruction to agents ({phrase})."
-        for block in entries
-        if block.entry and (phrase := find_injection(block.text)) is not None
-    ]
-    return AvailablePack(listing, redaction.text.encode(), root)
+    problems += [f"{path} {fault}" for fault in faults]
+    return AvailablePack(listing, text, root)
 
 
 def registry_name(directory: Path) -> str:

@@ -19,11 +19,12 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, with_entries
-from echod.memory.document import parse_block
+from echod.memory.document import parse, parse_block
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids, normalize_title
 from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Form, Layer, Unreadable, full_title
-from echod.memory.redact import redact_entry
+from echod.memory.prompt_injection import find_injection
+from echod.memory.redact import redact, redact_entry
 from echod.memory.text import without_full_stop
 
 _ELEVATED_SOURCE = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
@@ -81,6 +82,31 @@ def is_from_pack(entry: Entry | None, stack: str) -> bool:
     """Return whether a pack of that name brought the entry."""
     provenance = read_provenance(entry) if entry else None
     return isinstance(provenance, PackProvenance) and provenance.stack == stack
+
+
+def check_pack(data: bytes, stack: str) -> tuple[bytes | None, tuple[str, ...]]:
+    """Return the text of a doc pack without secrets, and its faults, each to follow the path of the file.
+
+    The text is None if the pack is unusable.
+    """
+    document = parse(data)
+    if not isinstance(document, Document):
+        return None, (f"is unreadable: {document.reason}",)
+    entries = [block for block in document.blocks if block.entry]
+    if not entries:
+        return None, ("has no entries.",)
+    faults = []
+    redaction = redact(data.decode())
+    if redaction.spans:
+        faults.append("contains secrets, which are removed when it is installed.")
+    if foreign := sum(not is_from_pack(block.entry, stack) for block in entries):
+        faults.append(f"has {foreign} of {len(entries)} entries that do not name doc-pack:{stack} as source.")
+    faults += [
+        f"has an entry {block.entry.title!r} that reads like an instruction to agents ({phrase})."
+        for block in entries
+        if block.entry and (phrase := find_injection(block.text)) is not None
+    ]
+    return redaction.text.encode(), tuple(faults)
 
 
 def domains_by_frequency(document: Document) -> tuple[str, ...]:
