@@ -11,7 +11,7 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRefusedError, ManualJob, Question, Step, WriteOptions, make_change
+from echod.cli.execute import Change, Confirmation, JobRefusedError, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import pluralize, role_label, sanitize, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
@@ -98,13 +98,13 @@ def _diff_lines(before: str, after: str) -> Iterator[str]:
             yield f"  {sanitize(line)}"
 
 
-def _layer_question(match: MemoryMatch, layer: Layer) -> Question | None:
+def _layer_question(match: MemoryMatch, layer: Layer) -> Confirmation | None:
     """Return a question if the entry loses its protection, or if the protected text could steer agents."""
     before = match.block.entry.layer if match.block.entry else None
     if layer in _USER_LAYERS and (phrase := find_injection(match.block.text)) is not None:
-        return Question(f"It reads like an instruction to agents ({phrase}). Make it {layer.value} anyway?")
+        return Confirmation(f"It reads like an instruction to agents ({phrase}). Make it {layer.value} anyway?")
     if layer not in _USER_LAYERS and (before is None or before in _USER_LAYERS):
-        return Question("Rules may remove it later. Continue?")
+        return Confirmation("Rules may remove it later. Continue?")
     return None
 
 
@@ -136,7 +136,7 @@ def forget(
     change = Change(
         preview="\n".join(lines),
         steps=[_job_step(JobKind.FORGET, match.role, lambda job: forget_job.run(job, [match.id], rule=Rule.FORGOTTEN))],
-        question=Question("Forget it?"),
+        question=Confirmation("Forget it?"),
     )
     make_change(context, change, WriteOptions(dry_run, yes, force))
 
@@ -173,11 +173,7 @@ def restore(
 
 
 def _newest_copy(match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
-    """Return the newest archived text of an entry.
-
-    Raises:
-        JobRefusedError: the archive has no text of it.
-    """
+    """Return the newest archived text of an entry. Raises JobRefusedError if the archive has no text of it."""
     archived = list_archive_matches(match.role) if isinstance(match, MemoryMatch) else (match,)
     copies = next((candidate.copies for candidate in archived if candidate.id == match.id), None)
     if copies is None:

@@ -17,7 +17,7 @@ from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.commands.status import check_liveness, findings_count_text
 from echod.cli.context import CommandContext
-from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Question, confirm
+from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Confirmation, confirm
 from echod.cli.options import PATH
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
@@ -199,7 +199,7 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
     if dry_run:
         return
     if data and not yes:
-        confirm(context, Question("Delete all that? This cannot be undone."))
+        confirm(context, Confirmation("Delete all that? This cannot be undone."))
     if data is None:
         registry.remove(root)
         _withdraw_jobs(context, root)
