@@ -37,7 +37,7 @@ LONG_PATH = "/home/somebody/" + "/".join(["a-directory-with-a-long-name"] * 6) +
     ],
 )
 def test_a_duration_is_readable(seconds: float, said: str) -> None:
-    assert text.format_duration(seconds) == said
+    assert output.format_duration(seconds) == said
 
 
 def test_a_long_path_shows_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
