@@ -57,7 +57,7 @@ class WriteOptions(NamedTuple):
     force: bool = False
 
 
-class Question(NamedTuple):
+class Confirmation(NamedTuple):
     """A question before a change. `answer` is the text to type where a `y` would be typed too quickly."""
 
     text: str
@@ -80,7 +80,7 @@ class Change(NamedTuple):
 
     preview: str
     steps: Sequence[Step]
-    question: Question | None = None
+    question: Confirmation | None = None
     refusal: EchodError | None = None
 
 
@@ -115,18 +115,14 @@ def make_change(context: CommandContext, change: Change, write_options: WriteOpt
 
 
 def require_write_mode(context: CommandContext) -> None:
-    """Check that the settings allow changes.
-
-    Raises:
-        WriteNotAllowedError: they do not.
-    """
+    """Check that the settings allow changes. Raises WriteNotAllowedError if they do not."""
     if context.settings.mode != "maintain":
         raise WriteNotAllowedError(
             'The settings contain mode = "report", so nothing was changed. --dry-run shows the plan.'
         )
 
 
-def confirm(context: CommandContext, question: Question) -> None:
+def confirm(context: CommandContext, question: Confirmation) -> None:
     """Ask the user to confirm.
 
     Raises:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import codecs
 import io
-import os
 import sys
 
 TYPE_CHECKING = False  # importing typing takes longer than a hook may run
@@ -24,6 +23,7 @@ def main() -> NoReturn:
         from echod.hooks.run import main as run_hook
 
         run_hook()
+    from echod.cli.output import print_error, write_crash_report
     from echod.errors import EchodError, ExitCode
 
     _escape_unencodable_output()
@@ -34,7 +34,7 @@ def main() -> NoReturn:
 
         sys.exit(run_command_line(sys.argv[1:]))
     except EchodError as error:
-        _print_error(str(error))
+        print_error(str(error))
         sys.exit(error.exit_code)
     except BrokenPipeError:
         # The reader (head, less) has closed the pipe. With stderr closed the interpreter does not complain at exit.
@@ -43,7 +43,7 @@ def main() -> NoReturn:
     except KeyboardInterrupt:
         sys.exit(INTERRUPT_EXIT_CODE)
     except Exception as error:  # noqa: BLE001  the last boundary: a bug is reported with the location of its traceback
-        _print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {_write_crash_report(error)}")
+        print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {write_crash_report(error)}")
         sys.exit(ExitCode.FAILED)
 
 
@@ -58,36 +58,8 @@ def _escape_unencodable_output() -> None:
 
 def _escape_as_json(error: UnicodeError) -> tuple[str, int]:
     """Return unencodable characters in JSON notation, so that JSON output stays valid."""
-    import json
-
     if not isinstance(error, UnicodeEncodeError):
         raise error
-    return json.dumps(error.object[error.start : error.end])[1:-1], error.end
+    from json import dumps  # rarely needed, and a hook starts here
 
-
-def _print_error(message: str) -> None:
-    """Print an error: one line for scripts, wrapped on a terminal."""
-    from echod.cli.output import wrap
-
-    text = f"echod: {message}"
-    if sys.stderr.isatty():
-        text = "\n".join(wrap(line) for line in text.splitlines())
-    sys.stderr.write(f"{text}\n")
-
-
-def _write_crash_report(error: Exception) -> str:
-    """Append the traceback, without the values of variables, to the log file. Return a sentence with its location."""
-    import traceback
-
-    from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, paths_from_environment
-
-    text = "".join(traceback.format_exception(error))
-    try:
-        log = paths_from_environment(os.environ).log_file
-        log.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE), "a") as file:
-            file.write(text)
-    except Exception:  # noqa: BLE001  if even that fails, only the terminal is left
-        sys.stderr.write(text)
-        return "The report is above."
-    return f"The report is at the end of {log}."
+    return dumps(error.object[error.start : error.end])[1:-1], error.end

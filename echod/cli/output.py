@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import os
+import sys
 import textwrap
+import traceback
 from datetime import date, datetime
 from pathlib import Path
+
+from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, paths_from_environment
 
 WIDTH = 80
 UNTITLED = "(untitled)"
@@ -88,3 +92,25 @@ def role_label(role: str) -> str:
 def pluralize(number: int, noun: str, plural: str | None = None) -> str:
     """Format a number with its noun: `1 job`, `2 jobs`."""
     return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def print_error(message: str) -> None:
+    """Print an error: one line for scripts, wrapped on a terminal."""
+    text = f"echod: {message}"
+    if sys.stderr.isatty():
+        text = "\n".join(wrap(line) for line in text.splitlines())
+    sys.stderr.write(f"{text}\n")
+
+
+def write_crash_report(error: Exception) -> str:
+    """Append the traceback, without the values of variables, to the log file. Return a sentence with its location."""
+    text = "".join(traceback.format_exception(error))
+    try:
+        log = paths_from_environment(os.environ).log_file
+        log.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE), "a") as file:
+            file.write(text)
+    except Exception:  # noqa: BLE001  if even that fails, only the terminal is left
+        sys.stderr.write(text)
+        return "The report is above."
+    return f"The report is at the end of {log}."

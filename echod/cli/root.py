@@ -41,7 +41,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Get started",
         (
-            CommandEntry("init", "init:init", "Create a project's memory directory with its roles."),
+            CommandEntry("init", "projects:init", "Create a project's memory directory with its roles."),
             CommandEntry("add", "projects:add", "Register a project for maintenance."),
             CommandEntry("service", "service:service", "Install and control the background service."),
             CommandEntry("config", "config:config", "Show and check the settings."),
@@ -55,7 +55,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
         (
             CommandEntry("status", "status:status", "Show service health, queued work and warnings."),
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
-            CommandEntry("explain", "explain:explain", "Explain an entry's score and the rules that apply to it."),
+            CommandEntry("explain", "entries:explain", "Explain an entry's score and the rules that apply to it."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
             CommandEntry("jobs", "jobs:jobs", "List jobs, or retry one."),
             CommandEntry("log", "undo:log", "List the changes that echod made."),
@@ -68,8 +68,8 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
         "Curate",
         (
             CommandEntry("remember", "memory:remember", "Add a note to a project's memory."),
-            CommandEntry("pin", "explain:pin", "Keep an entry from being removed for some time."),
-            CommandEntry("unpin", "explain:unpin", "Remove the pin of an entry."),
+            CommandEntry("pin", "entries:pin", "Keep an entry from being removed for some time."),
+            CommandEntry("unpin", "entries:unpin", "Remove the pin of an entry."),
             CommandEntry("raise", "entries:raise_", "Move an entry to another layer."),
             CommandEntry("forget", "entries:forget", "Move an entry to the archive."),
             CommandEntry("restore", "entries:restore", "Restore an archived entry."),
@@ -97,7 +97,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
         (
             CommandEntry("claude", "claude:claude", "Connect Claude Code through its plugin."),
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
-            CommandEntry("record-access", "explain:record_access", "Record that entries were referenced."),
+            CommandEntry("record-access", "entries:record_access", "Record that entries were referenced."),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
         ),
     ),

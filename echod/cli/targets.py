@@ -33,11 +33,7 @@ _MAX_CANDIDATES = 20
 
 
 def parse_as_of(text: str | None, now: float) -> date:
-    """Parse the local day of `--as-of`; None is today.
-
-    Raises:
-        UsageError: it is not a date.
-    """
+    """Parse the local day of `--as-of`; None is today. Raises UsageError if it is not a date."""
     if text is None:
         return local_date(now)
     try:
@@ -57,11 +53,7 @@ EntryScope = Path | GlobalScope | None
 
 
 def parse_scope(path: Path | None, *, in_global: bool) -> EntryScope:
-    """Combine the arguments `PATH` and `--global`.
-
-    Raises:
-        UsageError: both are given.
-    """
+    """Combine the arguments `PATH` and `--global`. Raises UsageError if both are given."""
     if in_global and path is not None:
         raise UsageError("Name a project or use --global, not both.")
     return GlobalScope.GLOBAL if in_global else path
@@ -98,11 +90,7 @@ def select_roles(context: CommandContext, read_context: ReadContext, path: Path 
 
 
 def filter_roles(roles: Iterable[Role], name: str | None) -> list[Role]:
-    """Return the roles of that name, or all for None.
-
-    Raises:
-        UsageError: there is no such role.
-    """
+    """Return the roles of that name, or all for None. Raises UsageError if there is no such role."""
     existing = list(roles)
     selected = [role for role in existing if name in (None, role.name)]
     if name is not None and not selected:

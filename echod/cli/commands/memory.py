@@ -14,10 +14,10 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
+    Confirmation,
     JobRefusedError,
     JobRunner,
     ManualJob,
-    Question,
     WriteOptions,
     done_or_raise,
     make_change,
@@ -141,7 +141,7 @@ def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: boo
     change = Change(
         preview="\n".join(lines),
         steps=[partial(_run_reset_job, store, [r for r in changed if r.store == store]) for store in stores],
-        question=Question(
+        question=Confirmation(
             f"To archive all of that, type the name of the project ({sanitize(project.name)})", project.name
         ),
     )

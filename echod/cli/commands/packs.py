@@ -16,11 +16,11 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
+    Confirmation,
     JobRefusedError,
     JobRunner,
     ManualJob,
     ManualJobResult,
-    Question,
     WriteOptions,
     make_change,
     refusal,
@@ -202,7 +202,7 @@ def remove(context: CommandContext, *, pack: str, dry_run: bool, yes: bool) -> N
     change = Change(
         preview=wrap(f"Would remove {subject}. Its text would be archived.") if dry_run else "",
         steps=[partial(_run_remove_job, pack)],
-        question=Question(f"Remove {subject}? Its text is archived."),
+        question=Confirmation(f"Remove {subject}? Its text is archived."),
     )
     make_change(context, change, WriteOptions(dry_run, yes))
 

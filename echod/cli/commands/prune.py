@@ -13,7 +13,7 @@ import click
 from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRunner, ManualJob, Question, WriteOptions, make_change
+from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change
 from echod.cli.output import pluralize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import block_title, parse_as_of, read_facts, select_roles
@@ -209,7 +209,9 @@ def _show_or_run(
     change = Change(
         preview="\n".join(lines),
         steps=[partial(_run_job, kind, plan.role) for plan in changed],
-        question=Question(f"{kind.value.capitalize()} {pluralize(len(changed), 'file')}? `echod undo` reverses it."),
+        question=Confirmation(
+            f"{kind.value.capitalize()} {pluralize(len(changed), 'file')}? `echod undo` reverses it."
+        ),
     )
     make_change(context, change, write_options)
 

@@ -11,7 +11,7 @@ import click
 from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRunner, ManualJob, Question, WriteOptions, make_change, refusal
+from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change, refusal
 from echod.cli.output import format_timestamp, pluralize, sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import select_stores
@@ -110,7 +110,7 @@ def _answer_items(
     change = Change(
         preview="\n".join(lines),
         steps=[partial(_answer_item, item, answer) for item in items],
-        question=Question(f"Answer {pluralize(len(items), 'item')}?") if changes_files else None,
+        question=Confirmation(f"Answer {pluralize(len(items), 'item')}?") if changes_files else None,
     )
     make_change(context, change, write_options)
 

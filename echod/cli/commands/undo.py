@@ -16,9 +16,9 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
+    Confirmation,
     JobRunner,
     ManualJob,
-    Question,
     WriteOptions,
     build_manual_gate,
     make_change,
@@ -147,7 +147,7 @@ def undo(context: CommandContext, *, words: tuple[str, ...], last: bool, dry_run
     change = Change(
         preview="\n".join(lines),
         steps=[partial(_run_undo_job, plan)],
-        question=Question(f"Undo job {plan.job_id}?"),
+        question=Confirmation(f"Undo job {plan.job_id}?"),
         refusal=None if plan.workflow is None else workflow_running_error(plan.project, plan.workflow),
     )
     make_change(context, change, WriteOptions(dry_run, yes, force))
