@@ -9,11 +9,6 @@ from echod.inspection.cache import FileInspection, InspectionCache, load_inspect
 from echod.inspection.review import RestoredFindings, ReviewCollector, find_restored_findings
 
 __all__ = [
-    "FileInspection",
-    "InspectionCache",
-    "RestoredFindings",
-    "ReviewCollector",
-    "find_restored_findings",
-    "load_inspections",
-    "save_inspections",
-]
+    "FileInspection", "InspectionCache", "RestoredFindings", "ReviewCollector", "find_restored_findings",
+    "load_inspections", "save_inspections",
+]  # fmt: skip

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, datetime, timedelta
 from enum import StrEnum
-from types import MappingProxyType
+from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.clock import local_date
@@ -24,6 +24,7 @@ from echod.state.database import Database
 if TYPE_CHECKING:  # both modules import the redaction rules and policies, which readers of pins do not need
     from echod.memory.entry_matching import PresentEntry
     from echod.memory.policy.scoring import Facts
+    from echod.state.entry_ids import EntryChanges
 
 REMOVED_ENTRY_DAYS = 180
 """How long the data of a removed entry is kept. Longer than any pin lasts, and than an undo is possible."""
@@ -167,20 +168,20 @@ class EntryStore:
         The recorded data of an entry whose id changed moves to its new id. `known_renames` has old id -> new id for the
         entries that the writer of the file renamed.
         """
-        from echod.state.entry_ids import compare_entries, rename_entries  # noqa: PLC0415  imports the redaction rules
+        entry_ids = _entry_ids()
 
         entries = tuple(present)
         with self._database.read_transaction() as connection:
-            changes = compare_entries(connection, store, role, entries, known_renames)
+            changes = entry_ids.compare_entries(connection, store, role, entries, known_renames)
         if not (changes.renames or changes.removed_ids or changes.updated_entries):
             return
         with self._database.write_transaction() as connection:
-            changes = compare_entries(connection, store, role, entries, known_renames)
+            changes = entry_ids.compare_entries(connection, store, role, entries, known_renames)
             connection.executemany(
                 "UPDATE entry SET removed_on = ? WHERE store = ? AND role = ? AND id = ?",
                 [(today.isoformat(), store, role, identity) for identity in changes.removed_ids],
             )
-            rename_entries(connection, store, role, changes.renames)
+            entry_ids.rename_entries(connection, store, role, changes.renames)
             connection.executemany(
                 "INSERT OR REPLACE INTO earlier_signature (store, role, entry_id, "
                 "title_digest, date_digest, source_digest, body_digest, replaced_on) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
@@ -198,10 +199,11 @@ class EntryStore:
 
     def find_renames(self, store: str, role: str, present: Iterable[PresentEntry]) -> Mapping[str, str]:
         """Return recorded id -> id in the file, for the entries of a file whose ids changed since the last record."""
-        from echod.state.entry_ids import compare_entries  # noqa: PLC0415  imports the redaction rules
+        entry_ids = _entry_ids()
 
         with self._database.read_transaction() as connection:
-            return compare_entries(connection, store, role, present).renames
+            changes: EntryChanges = entry_ids.compare_entries(connection, store, role, present)
+            return changes.renames
 
     def record_activity(self, project: str, days: Iterable[date]) -> None:
         """Record the days on which a project was active."""
@@ -364,14 +366,15 @@ class EntryStore:
         ids are used; `ids` restricts the facts to these, else they cover all recorded entries.
         """
         from echod.memory.policy.scoring import Facts, History  # noqa: PLC0415  imports the policies
-        from echod.state.entry_ids import compare_entries  # noqa: PLC0415  imports the redaction rules
+
+        entry_ids = _entry_ids()
 
         entries = () if present is None else tuple(present)
         only = [entry.id for entry in entries] if present is not None else ids
         since = datetime.combine(today - timedelta(days=relevance_days), datetime.min.time()).timestamp()
         with self._database.read_transaction() as connection:
             recent = _recent_workflows(connection, project, since)
-            renames = compare_entries(connection, store, role, entries).renames if entries else {}
+            renames = entry_ids.compare_entries(connection, store, role, entries).renames if entries else {}
             wanted = None if only is None else _stored_ids(renames, only)
             where = (json.dumps(renames), store)
             known = _select(connection, _SELECT_FIRST_SEEN, (store, role), "id", wanted)
@@ -478,3 +481,9 @@ def _active_days(connection: sqlite3.Connection, project: str, today: date) -> f
             days.add(day)
             day += timedelta(days=1)
     return frozenset(days)
+
+
+def _entry_ids() -> ModuleType:
+    from echod.state import entry_ids  # noqa: PLC0415  imports the redaction rules, which pins do not need
+
+    return entry_ids

@@ -22,23 +22,8 @@ from echod.workflows.model import (
 )
 
 __all__ = [
-    "DeclaredWorkflow",
-    "GateLimits",
-    "GateObservations",
-    "GateState",
-    "MarkerKind",
-    "ProcessState",
-    "ProcessStatus",
-    "ProcessTable",
-    "SystemProcessTable",
-    "Verdict",
-    "VerdictReason",
-    "WorkflowRun",
-    "WorkflowRunState",
-    "collect_observations",
-    "find_workflow_runs",
-    "gate",
-    "marker_directories",
-    "may_track",
+    "DeclaredWorkflow", "GateLimits", "GateObservations", "GateState", "MarkerKind", "ProcessState",
+    "ProcessStatus", "ProcessTable", "SystemProcessTable", "Verdict", "VerdictReason", "WorkflowRun",
+    "WorkflowRunState", "collect_observations", "find_workflow_runs", "gate", "marker_directories", "may_track",
     "quiet_streak",
-]
+]  # fmt: skip

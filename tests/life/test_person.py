@@ -222,7 +222,7 @@ class TestRemember:
             timeout=60,
         )
 
-        assert "secret was taken out" in done.stdout
+        assert "contains a secret, which is not saved" in done.stdout
         text = (memory.store / "notes/MEMORY.md").read_text()
         assert token not in text
         assert "[REDACTED:" in text

@@ -19,15 +19,7 @@ from echod.memory.knowledge.compress import CompressibleEntry, CompressionResult
 from echod.memory.knowledge.text import extract_references
 
 __all__ = [
-    "BlockMaterial",
-    "CompressibleEntry",
-    "CompressionResult",
-    "compose_block",
-    "compress_knowledge",
-    "extract_material",
-    "extract_references",
-    "is_knowledge_block",
-    "knowledge_blocks",
-    "new_knowledge_file",
+    "BlockMaterial", "CompressibleEntry", "CompressionResult", "compose_block", "compress_knowledge",
+    "extract_material", "extract_references", "is_knowledge_block", "knowledge_blocks", "new_knowledge_file",
     "with_blocks",
-]
+]  # fmt: skip

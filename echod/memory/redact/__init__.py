@@ -12,12 +12,6 @@ from echod.memory.redact.engine import find_email_in_evidence, find_secrets, red
 from echod.memory.redact.spans import Redaction, Secret, replace_spans
 
 __all__ = [
-    "Redaction",
-    "Secret",
-    "find_email_in_evidence",
-    "find_secrets",
-    "redact",
-    "redact_bytes",
-    "redact_entry",
+    "Redaction", "Secret", "find_email_in_evidence", "find_secrets", "redact", "redact_bytes", "redact_entry",
     "replace_spans",
-]
+]  # fmt: skip

@@ -23,19 +23,7 @@ from echod.memory.similarity.compare import (
 from echod.memory.similarity.words import fold, jaccard, stem, tokenize
 
 __all__ = [
-    "DEFAULT_THRESHOLDS",
-    "DuplicateFinder",
-    "Learning",
-    "LearningFeatures",
-    "Similarity",
-    "SimilarityThresholds",
-    "bare_title",
-    "compare_learnings",
-    "features_of",
-    "files_in",
-    "fold",
-    "jaccard",
-    "learning_of",
-    "stem",
-    "tokenize",
-]
+    "DEFAULT_THRESHOLDS", "DuplicateFinder", "Learning", "LearningFeatures", "Similarity",
+    "SimilarityThresholds", "bare_title", "compare_learnings", "features_of", "files_in", "fold", "jaccard",
+    "learning_of", "stem", "tokenize",
+]  # fmt: skip
