@@ -88,7 +88,8 @@ def test_a_killed_service_is_stopped_since_its_last_sign_of_life(home: Home) -> 
     (said,) = warnings_with_code(home, "daemon-stopped")
 
     assert said["since"] == pytest.approx(beat, abs=1)
-    assert said["since"] <= beat
+    # The kernel stamps files with the time of its last tick, up to 10 ms earlier than the clock that programs read.
+    assert said["since"] <= beat + 0.01
     assert f"process {running.process.pid} did not stop cleanly" in said["text"]
     assert said["fix"].startswith("Start it with: echod ")
     assert home.echod("status").returncode == 3
