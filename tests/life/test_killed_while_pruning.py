@@ -5,6 +5,8 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+import pytest
+
 from echod.memory.policy import read_archive
 from tests.life.files import MEMORY_HEADER, learning_text, protected_entries
 from tests.life.test_service import ROLES, FindingsStorm, remaining_findings
@@ -38,6 +40,7 @@ class RoleFiles:
         return found
 
 
+@pytest.mark.slow
 def test_it_loses_nothing_and_keeps_every_file_within_its_limit(home: Home, tmp_path: Path) -> None:
     home = Home(home.root, EAGER_PRUNING)
     root = make_project(tmp_path / "p", *ROLES)

@@ -202,6 +202,7 @@ def test_broken_manifests_are_reported_and_the_rest_works(home: Home, global_sto
     assert global_store.manifest("nextjs").read_text() == "{"
 
 
+@pytest.mark.slow
 def test_the_status_of_the_service_turns_to_stale_when_a_manifest_ages_and_back_after_an_update(
     teamed: Home, team: TeamRegistry, global_store: GlobalStore
 ) -> None:
