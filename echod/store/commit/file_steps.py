@@ -26,6 +26,7 @@ import stat
 from contextlib import suppress
 from enum import Enum
 
+from echod.files import full_fsync, write_all
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES
 from echod.paths import PRIVATE_FILE_MODE
@@ -37,11 +38,9 @@ from echod.store.fs import (
     OpenWriters,
     RenameUnsupportedError,
     exchange,
-    full_fsync,
     read_all,
     read_lease,
     rename_noreplace_or_link,
-    write_all,
 )
 from echod.store.journal.records import ConsumeRecord, WriteRecord
 from echod.store.layout import MEMORY_BACKUP_PREFIX

@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echod.files import FileVersion, file_version
+from echod.files import FileVersion, file_version, full_fsync, write_all
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.store.errors import StoreError
-from echod.store.fs import full_fsync, write_all
 from echod.store.snapshot import content_digest
 
 
