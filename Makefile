@@ -5,6 +5,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-all lint format bench fuzz torture clean
@@ -15,8 +16,11 @@ help:  ## list the targets
 $(READY): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "echod needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	if command -v uv >/dev/null; then \
+	  uv venv --quiet --clear --python $(PYTHON) .venv && uv pip install --quiet --python $(BIN)/python --editable . --group dev; \
+	else \
+	  $(PYTHON) -m venv .venv && $(PIP) 'pip>=25.1' && $(PIP) --editable . --group dev; \
+	fi
 	@touch $(READY)
 
 setup: $(READY)  ## create .venv and install everything into it
