@@ -8,7 +8,7 @@ READY := .venv/.ready
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench fuzz torture clean
+.PHONY: help setup demo test test-all test-wheel lint format docs lock release bench fuzz torture clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,11 +34,25 @@ test: $(READY)  ## run the tests
 test-all: test  ## run the tests, then those that take long
 	$(BIN)/python -m pytest -n auto -m "slow and not torture and not fuzz"
 
+test-wheel: $(READY)  ## build the distributions, install each with every Python here, and use them
+	$(BIN)/python -m tests.packaging.wheel
+
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	if command -v actionlint >/dev/null; then actionlint; fi
+
+docs: $(READY)  ## build the documentation site into build/site and check its links
+	$(BIN)/zensical build --clean --strict
+
+lock: $(READY)  ## write dev.lock again: the versions and hashes of all dependencies, for every platform
+	uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --all-extras --group dev \
+	  pyproject.toml --output-file dev.lock
+
+release: $(READY)  ## walk through the checklist of a release without publishing anything
+	$(BIN)/python -m tests.packaging.release
 
 format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff format .

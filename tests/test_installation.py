@@ -65,5 +65,5 @@ def test_a_moved_cache_of_uv_is_temporary_too() -> None:
 
 
 def test_no_service_is_installed_from_a_temporary_environment() -> None:
-    with pytest.raises(ServiceError, match="temporary environment of uvx.*uv tool install"):
+    with pytest.raises(ServiceError, match=r"temporary environment of uvx.*uv tool install"):
         build_service_config(Path("/home/me/.cache/uv/archive-v0/x1/bin/python"), {})
