@@ -5,7 +5,8 @@ one place on the disk, and add it to `app/search.py`. The index does the rest: i
 and forgets what is gone. Neither ranking nor commands know where documents come from.
 
 Read in this order: `documents` (what is searched), `schema` (the tables, also for readers without this package),
-`index` (follows the files), `words` and `ranking` (from a query to scores).
+`index` and `writer` (follow the files), `index_file` (opens it), `words` and `ranking` (from a query to scores),
+`finder` (answers a search).
 
-Modules for other packages: `documents`, `index`, `memory_source`, `ranking`, `schema`, `words`.
+Modules for other packages: `documents`, `finder`, `index`, `memory_source`, `schema`, `words`.
 """

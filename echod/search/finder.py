@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.search.documents import DocumentKind, DocumentSource
-from echod.search.index import IndexFile, Problem, Refresh, SearchIndex
+from echod.search.index import Problem, Refresh, SearchIndex
+from echod.search.index_file import IndexFile
 from echod.search.ranking import Match, rank
 from echod.search.schema import DOCUMENTS_PER_COLLECTION
 

@@ -2,59 +2,29 @@
 
 `SearchIndex.refresh` compares the files of sources with the index and reads what changed. It is called before every
 answer, so the daemon only makes that call cheap. A file that is written while it is read, or that was written within a
-tick of the clock, is read again at the next call.
-
-`open_index` never fails. An index that is damaged, or of another version, is deleted and built again. Where no index
-can be written (a full disk, a read-only directory), documents are read into memory for this one process, and `notice`
-has a sentence about it.
+tick of the clock, is read again at the next call. `index_file` opens the index.
 """
 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import sqlite3
-import threading
 import time
-from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple, TypeVar
+from typing import Final, NamedTuple
 
-from echod.files import FileVersion, file_version, read_regular
-from echod.log import get_logger
+from echod.files import file_version, read_regular
 from echod.memory.model import MAX_FILE_BYTES
-from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
-from echod.search.documents import DocumentSource, SearchDocument, SourceFile, UnreadableFileError
-from echod.search.schema import (
-    BUILD,
-    CREATE_STATEMENTS,
-    DOCUMENTS_PER_COLLECTION,
-    PASSAGES_PER_DOCUMENT,
-    SCHEMA_VERSION,
-)
+from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError
+from echod.search.writer import CollectionWriter, FileContent
 
-BUSY_TIMEOUT_SECONDS: Final = 5.0
 _CLOCK_TICK_NS: Final = 50_000_000
 """A file that was changed this recently may change again without a new time."""
 _READ_ATTEMPTS: Final = 3
 _FILES_PER_TRANSACTION: Final = 64
-_MIN_SIMILAR_LENGTH: Final = 4
-_BUILD_ATTEMPTS: Final = 3
-_MEMORY_SECONDS: Final = 60.0
-_BUSY_CODES: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
-_UNWRITABLE: Final = {
-    sqlite3.SQLITE_FULL: "the disk is full",
-    sqlite3.SQLITE_READONLY: "it cannot be written",
-    sqlite3.SQLITE_CANTOPEN: "it cannot be opened",
-    sqlite3.SQLITE_PERM: "it cannot be opened",
-    sqlite3.SQLITE_IOERR: "the disk reports an error",
-}
-
-ResultT = TypeVar("ResultT")
-
-log = get_logger(__name__)
+BUSY_CODES: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 
 
 class Problem(NamedTuple):
@@ -82,10 +52,6 @@ class Refresh(NamedTuple):
     stale: str | None = None
 
 
-class IndexUnusableError(Exception):
-    """The file is damaged, or not an index of this version."""
-
-
 class SearchIndex:
     """An open index. For one thread at a time. `notice` is a sentence if it is only kept in memory."""
 
@@ -94,12 +60,12 @@ class SearchIndex:
         self.path = path
         self.connection = connection
         self.notice = notice
-        self._identity = _identity(path)
+        self._identity = file_identity(path)
 
     @property
     def is_current(self) -> bool:
         """Whether the file at the path is the one that was opened. Another process may have replaced it."""
-        return self.notice is not None or _identity(self.path) == self._identity
+        return self.notice is not None or file_identity(self.path) == self._identity
 
     def close(self) -> None:
         """Close the file."""
@@ -109,7 +75,7 @@ class SearchIndex:
         """Bring the documents of these sources up to date with the disk.
 
         Raises:
-            IndexUnusableError: the index is damaged and must be built again.
+            sqlite3.Error: the index is damaged, or cannot be written.
         """
         collections: dict[str, int] = {}
         problems: list[Problem] = []
@@ -125,7 +91,7 @@ class SearchIndex:
             try:
                 collection, read, own_problems = self._refresh_source(source, files)
             except sqlite3.OperationalError as error:
-                if _primary_code(error) not in _BUSY_CODES:
+                if primary_code(error) not in BUSY_CODES:
                     raise
                 stale = "Another process is writing the search index. Documents that changed just now are left out."
                 known = self._known_collection(source)
@@ -144,9 +110,9 @@ class SearchIndex:
         unwanted = [number for number, project, store in rows if not is_wanted(project, store)]
         if not unwanted:
             return
-        with _transaction(self.connection):
+        with transaction(self.connection):
             for collection in unwanted:
-                writer = _Writer(self.connection, collection)
+                writer = CollectionWriter(self.connection, collection)
                 for row in self._file_rows(collection).values():
                     writer.delete_file(row.id)
                 writer.finish(0)
@@ -161,7 +127,7 @@ class SearchIndex:
     ) -> tuple[int, int, Iterable[Problem]]:
         collection = self._known_collection(source)
         if collection is None:
-            with _transaction(self.connection):
+            with transaction(self.connection):
                 self.connection.execute(
                     "INSERT OR IGNORE INTO collection (key, scope, project, store) VALUES (?, ?, ?, ?)",
                     (source.key, source.scope.value, source.project, source.store),
@@ -174,8 +140,8 @@ class SearchIndex:
         removed = [row for path, row in rows.items() if path not in listed]
         for begin in range(0, len(changed) or len(removed), _FILES_PER_TRANSACTION):
             contents = [_read(source, file) for file in changed[begin : begin + _FILES_PER_TRANSACTION]]
-            with _transaction(self.connection):
-                writer = _Writer(self.connection, collection)
+            with transaction(self.connection):
+                writer = CollectionWriter(self.connection, collection)
                 for row in removed:
                     writer.delete_file(row.id)
                 removed = []
@@ -211,15 +177,7 @@ def _is_unchanged(row: _FileRow | None, file: SourceFile) -> bool:
     return row is not None and row.settled and row.version == file.version
 
 
-class _FileContent(NamedTuple):
-    path: str
-    version: FileVersion
-    settled: bool
-    documents: Sequence[SearchDocument]
-    problem: str | None
-
-
-def _read(source: DocumentSource, file: SourceFile) -> _FileContent:
+def _read(source: DocumentSource, file: SourceFile) -> FileContent:
     """Read a file and its documents. A file that vanished or cannot be understood has none, and a problem."""
     version, settled = file.version, False
     try:
@@ -237,278 +195,12 @@ def _read(source: DocumentSource, file: SourceFile) -> _FileContent:
         documents, problem = (), f"It cannot be read: {(error.strerror or type(error).__name__).lower()}."
     except UnreadableFileError as error:
         documents, problem = (), str(error)
-    return _FileContent(str(file.path), version, settled, documents, problem)
-
-
-class _Writer:
-    """Writes the documents of one collection in the running transaction."""
-
-    def __init__(self, connection: sqlite3.Connection, collection: int) -> None:
-        self._connection = connection
-        self._collection = collection
-        row = connection.execute(
-            "SELECT next_document, documents, passages FROM collection WHERE id = ?", (collection,)
-        ).fetchone()
-        self._next, self._documents, self._passages = row
-        self._words: Counter[str] = Counter()
-
-    def finish(self, now: float) -> None:
-        """Write the counts of the collection and of its words."""
-        self._connection.execute(
-            "UPDATE collection SET next_document = ?, documents = ?, passages = ?, indexed_at = ? WHERE id = ?",
-            (self._next, self._documents, self._passages, now, self._collection),
-        )
-        self._write_words()
-
-    def delete_file(self, file: int) -> None:
-        """Delete a file and its documents."""
-        rows = self._connection.execute("SELECT id, passages FROM document WHERE file = ?", (file,)).fetchall()
-        for document, passages in rows:
-            self._delete_document(document, passages)
-        self._connection.execute("DELETE FROM file WHERE id = ?", (file,))
-
-    def write_file(self, content: _FileContent) -> None:
-        """Store a file. Documents that did not change keep their rows."""
-        connection = self._connection
-        values = (*content.version, content.settled, content.problem)
-        row = connection.execute(
-            "SELECT id FROM file WHERE collection = ? AND path = ?", (self._collection, content.path)
-        ).fetchone()
-        if row is None:
-            file = connection.execute(
-                "INSERT INTO file (collection, path, inode, size, modified_ns, changed_ns, settled, problem) "
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-                (self._collection, content.path, *values),
-            ).lastrowid
-        else:
-            file = row[0]
-            connection.execute(
-                "UPDATE file SET inode = ?, size = ?, modified_ns = ?, changed_ns = ?, settled = ?, problem = ? "
-                "WHERE id = ?",
-                (*values, file),
-            )
-        known: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
-        select = "SELECT digest, id, line, passages FROM document WHERE file = ? ORDER BY id DESC"
-        for digest, document, line, passages in connection.execute(select, (file,)).fetchall():
-            known[digest].append((document, line, passages))
-        new: list[tuple[str, SearchDocument]] = []
-        moved: list[tuple[int, int]] = []
-        for found in content.documents:
-            digest = _digest(found)
-            if same := known[digest]:
-                document, line, _ = same.pop()
-                if line != found.line:
-                    moved.append((found.line, document))
-            else:
-                new.append((digest, found))
-        connection.executemany("UPDATE document SET line = ? WHERE id = ?", moved)
-        for document, _, passages in (row for rows in known.values() for row in rows):
-            self._delete_document(document, passages)
-        for digest, found in new:
-            self._insert_document(file or 0, digest, found)
-
-    def _insert_document(self, file: int, digest: str, found: SearchDocument) -> None:
-        from echod.search.prepare import prepare  # noqa: PLC0415  a search that finds nothing changed redacts nothing
-
-        prepared = prepare(found)
-        document = self._collection * DOCUMENTS_PER_COLLECTION + self._next
-        self._next += 1
-        self._documents += 1
-        self._passages += len(prepared.passages)
-        connection = self._connection
-        connection.execute(
-            "INSERT INTO document (id, file, entry, kind, title, body, line, role, layer, category, domain, date, "
-            "source, confidence, suspicious, digest, passages) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            (
-                document, file, found.id, found.kind.value, prepared.title, prepared.body, found.line, found.role,
-                found.layer, found.category, found.domain, found.date, prepared.source, found.confidence,
-                prepared.suspicious, digest, len(prepared.passages),
-            ),
-        )  # fmt: skip
-        connection.executemany(
-            "INSERT INTO citation (document, cite, path, name) VALUES (?, ?, ?, ?)",
-            [(document, cite.text, cite.path, cite.name) for cite in prepared.citations],
-        )
-        first = document * PASSAGES_PER_DOCUMENT
-        connection.executemany(
-            "INSERT INTO passage (rowid, words) VALUES (?, ?)",
-            [(first + number, " ".join(words)) for number, words in enumerate(prepared.passages)],
-        )
-        self._words.update({word for words in prepared.passages for word in words})
-
-    def _delete_document(self, document: int, passages: int) -> None:
-        connection = self._connection
-        first = document * PASSAGES_PER_DOCUMENT
-        rows = (first, first + passages - 1)
-        texts = connection.execute("SELECT words FROM passage WHERE rowid BETWEEN ? AND ?", rows).fetchall()
-        connection.execute("DELETE FROM passage WHERE rowid BETWEEN ? AND ?", rows)
-        connection.execute("DELETE FROM citation WHERE document = ?", (document,))
-        connection.execute("DELETE FROM document WHERE id = ?", (document,))
-        self._documents -= 1
-        self._passages -= passages
-        self._words.subtract({word for (text,) in texts for word in text.split(" ")})
-
-    def _write_words(self) -> None:
-        connection = self._connection
-        for word, change in self._words.items():
-            if len(word) < _MIN_SIMILAR_LENGTH or not change:
-                continue
-            row = connection.execute("SELECT id, documents FROM word WHERE word = ?", (word,)).fetchone()
-            if row is None:
-                number = connection.execute(
-                    "INSERT INTO word (word, documents) VALUES (?, ?)", (word, change)
-                ).lastrowid
-                connection.execute("INSERT INTO word_part (rowid, word) VALUES (?, ?)", (number, word))
-            elif row[1] + change > 0:
-                connection.execute("UPDATE word SET documents = ? WHERE id = ?", (row[1] + change, row[0]))
-            else:
-                connection.execute("DELETE FROM word WHERE id = ?", (row[0],))
-                connection.execute("DELETE FROM word_part WHERE rowid = ?", (row[0],))
-        self._words.clear()
-
-
-def _digest(document: SearchDocument) -> str:
-    return hashlib.sha256(repr(document._replace(line=0)).encode(errors="surrogatepass")).hexdigest()
-
-
-# Opening
-
-
-class IndexFile:
-    """The index at a path, kept open between uses. Thread-safe; several processes may use it.
-
-    An index that turns out to be damaged while it is used is built again. Documents are kept in memory where it cannot
-    be written, and the file is tried again after a minute.
-    """
-
-    def __init__(self, path: Path) -> None:
-        self._path = path
-        self._index: SearchIndex | None = None
-        self._memory_until = 0.0
-        self._lock = threading.Lock()
-
-    def run(self, action: Callable[[SearchIndex], ResultT]) -> ResultT:
-        """Run `action` on the index."""
-        with self._lock:
-            for _ in range(_BUILD_ATTEMPTS):
-                index = self._current()
-                try:
-                    return action(index)
-                except (sqlite3.DatabaseError, IndexUnusableError) as error:
-                    if index.notice is not None:
-                        raise
-                    self._replace(error)
-            return action(self._use_memory("it is damaged again and again"))
-
-    def close(self) -> None:
-        """Close the file. It is opened again when it is used."""
-        with self._lock:
-            self._close()
-
-    def _current(self) -> SearchIndex:
-        index = self._index
-        if index is not None and (not index.is_current or (index.notice and time.monotonic() > self._memory_until)):
-            self._close()
-        if self._index is None:
-            self._index = open_index(self._path)
-            self._memory_until = time.monotonic() + _MEMORY_SECONDS
-        return self._index
-
-    def _replace(self, error: Exception) -> None:
-        self._close()
-        code = _primary_code(error) if isinstance(error, sqlite3.OperationalError) else None
-        if code in _BUSY_CODES:
-            self._use_memory("another process keeps it locked")
-        elif code in _UNWRITABLE:
-            self._use_memory(_UNWRITABLE[code])
-        else:
-            _discard(self._path, error)
-
-    def _use_memory(self, reason: str) -> SearchIndex:
-        self._close()
-        self._index = _memory_index(self._path, reason)
-        self._memory_until = time.monotonic() + _MEMORY_SECONDS
-        return self._index
-
-    def _close(self) -> None:
-        if self._index is not None:
-            self._index.close()
-            self._index = None
-
-
-def open_index(path: Path) -> SearchIndex:
-    """Open the index at `path`. It is created if it does not exist, and built again if it is unusable."""
-    for _ in range(2):
-        try:
-            return SearchIndex(path, _open_file(path))
-        except sqlite3.OperationalError as error:
-            code = _primary_code(error)
-            if code in _UNWRITABLE:
-                return _memory_index(path, _UNWRITABLE[code])
-            if code in _BUSY_CODES:
-                return _memory_index(path, "another process keeps it locked")
-            _discard(path, error)
-        except (sqlite3.DatabaseError, IndexUnusableError) as error:
-            _discard(path, error)
-        except OSError as error:
-            return _memory_index(path, (error.strerror or type(error).__name__).lower())
-    return _memory_index(path, "it cannot be built again")
-
-
-def _open_file(path: Path) -> sqlite3.Connection:
-    path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
-    # Created before SQLite does, which would use the mode of the process.
-    os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE_MODE))
-    connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
-    try:
-        connection.execute("PRAGMA synchronous = NORMAL")
-        if _version(connection) == 0:
-            _create(connection)
-        if _version(connection) != SCHEMA_VERSION or _build(connection) != BUILD:
-            raise IndexUnusableError("it is of another version")  # noqa: TRY301  closes the connection like any error
-    except BaseException:
-        connection.close()
-        raise
-    return connection
-
-
-def _create(connection: sqlite3.Connection) -> None:
-    connection.execute("PRAGMA journal_mode = WAL")
-    with _transaction(connection):
-        if _version(connection) == 0:  # another process may have been faster
-            for statement in CREATE_STATEMENTS:
-                connection.execute(statement)
-            connection.execute("INSERT INTO meta (key, value) VALUES ('build', ?)", (BUILD,))
-            connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-
-
-def _version(connection: sqlite3.Connection) -> int:
-    return int(connection.execute("PRAGMA user_version").fetchone()[0])
-
-
-def _build(connection: sqlite3.Connection) -> str:
-    row = connection.execute("SELECT value FROM meta WHERE key = 'build'").fetchone()
-    return "" if row is None else str(row[0])
-
-
-def _memory_index(path: Path, reason: str) -> SearchIndex:
-    connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-    _create(connection)
-    notice = f"The search index {path} is not used: {reason}. The files themselves were searched, which takes longer."
-    return SearchIndex(path, connection, notice)
-
-
-def _discard(path: Path, error: Exception) -> None:
-    """Delete an unusable index. Everything in it is on the disk elsewhere."""
-    log.info("search_index_rebuilt", reason=str(error))
-    for suffix in ("", "-wal", "-shm", "-journal"):
-        with contextlib.suppress(FileNotFoundError):
-            path.with_name(path.name + suffix).unlink()
+    return FileContent(str(file.path), version, settled, documents, problem)
 
 
 @contextlib.contextmanager
-def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run a transaction that writes."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         yield
@@ -519,11 +211,13 @@ def _transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def _primary_code(error: sqlite3.Error) -> int:
+def primary_code(error: sqlite3.Error) -> int:
+    """Return the primary result code of an error. Extended codes have it in their low byte."""
     return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
 
 
-def _identity(path: Path) -> tuple[int, int] | None:
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file; None if there is none."""
     try:
         status = path.stat()
     except OSError:

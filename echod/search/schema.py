@@ -27,7 +27,7 @@ SCHEMA_VERSION: Final = 1
 """`PRAGMA user_version` of an index with these tables."""
 
 BUILD: Final = f"{SCHEMA_VERSION}/{__version__}"
-"""What wrote the documents. Another version of echod may read files differently, so it builds the index again."""
+"""The writer of the documents. Another version of echod may read files differently, so it builds the index again."""
 
 DOCUMENTS_PER_COLLECTION: Final = 1 << 24
 PASSAGES_PER_DOCUMENT: Final = 1 << 12
