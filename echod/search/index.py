@@ -13,12 +13,15 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from echod.files import file_version, read_regular
 from echod.memory.model import MAX_FILE_BYTES
 from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError
-from echod.search.writer import CollectionWriter, FileContent
+
+if TYPE_CHECKING:
+    from echod.search.writer import FileContent
 
 _CLOCK_TICK_NS: Final = 50_000_000
 """A file that was changed this recently may change again without a new time."""
@@ -112,7 +115,7 @@ class SearchIndex:
             return
         with transaction(self.connection):
             for collection in unwanted:
-                writer = CollectionWriter(self.connection, collection)
+                writer = _writer().CollectionWriter(self.connection, collection)
                 for row in self._file_rows(collection).values():
                     writer.delete_file(row.id)
                 writer.finish(0)
@@ -141,7 +144,7 @@ class SearchIndex:
         for begin in range(0, len(changed) or len(removed), _FILES_PER_TRANSACTION):
             contents = [_read(source, file) for file in changed[begin : begin + _FILES_PER_TRANSACTION]]
             with transaction(self.connection):
-                writer = CollectionWriter(self.connection, collection)
+                writer = _writer().CollectionWriter(self.connection, collection)
                 for row in removed:
                     writer.delete_file(row.id)
                 removed = []
@@ -165,6 +168,12 @@ class SearchIndex:
             (collection,),
         )
         return {path: _FileRow(number, (*version,), bool(settled)) for path, number, *version, settled in rows}
+
+
+def _writer() -> ModuleType:
+    from echod.search import writer  # noqa: PLC0415  loads the redaction rules, which most searches do without
+
+    return writer
 
 
 class _FileRow(NamedTuple):
@@ -195,7 +204,8 @@ def _read(source: DocumentSource, file: SourceFile) -> FileContent:
         documents, problem = (), f"It cannot be read: {(error.strerror or type(error).__name__).lower()}."
     except UnreadableFileError as error:
         documents, problem = (), str(error)
-    return FileContent(str(file.path), version, settled, documents, problem)
+    content: FileContent = _writer().FileContent(str(file.path), version, settled, documents, problem)
+    return content
 
 
 @contextlib.contextmanager

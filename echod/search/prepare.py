@@ -1,7 +1,6 @@
 """Prepare a document for the index: remove its secrets, split it into passages and words, read its citations.
 
-Separate from `index`, because a search in which no file has changed needs none of it, and the redaction rules take
-longer to load than the search takes.
+Only `writer` needs it, which is loaded when a file has changed: the redaction rules take longer to load than a search.
 """
 
 from __future__ import annotations

@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Iterator
+from itertools import groupby
 
 from echod.memory.text import normalize_characters
 
@@ -26,11 +27,13 @@ MAX_PASSAGES = 4000
 MAX_QUERY_LENGTH, MAX_QUERY_WORDS = 2000, 32
 """How much of a query is used."""
 
-_UNSPACED = (
-    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3005\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff"
-)
-_WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_])+(?:_+(?:(?![{_UNSPACED}])[^\W_])+)*")
-_UNSPACED_CHARACTER = re.compile(f"[{_UNSPACED}]")
+_UNSPACED_RANGES = (
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3005, 0x3005), (0x3040, 0x30FF), (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF), (0xAC00, 0xD7AF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF),
+)  # fmt: skip
+"""Thai, Lao, Burmese, Khmer, kana, Chinese, Hangul. Python's own tests of a character, since a regular expression with
+these ranges takes longer to compile than a search takes."""
+_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
 _IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\WA-Za-z\d_]+")
 _PASSAGE_START = re.compile(r"\n(?=[ \t]*(?:\d+\.|[-*]|#{3,}|\|)[ \t]?)|\n[ \t]*\n")
 _LAST_MARKED_CODEPOINT = 0x2FFF  # above are scripts in which marks are parts of letters
@@ -41,10 +44,7 @@ _TRANSLITERATIONS = str.maketrans({
 _UMLAUTS = str.maketrans({"\u00e4": "ae", "\u00f6": "oe", "\u00fc": "ue"})
 
 STOP_WORDS = frozenset(
-    match[0]
-    for match in re.finditer(
-        r"\w+",
-        """
+    """
     a an and are as at be been but by can could did do does for from had has have how i if in into is it its may me my
     no not of on or our shall should so some such than that the their them then there these they this those to too us
     was we were what when where which who why will with would you your
@@ -54,8 +54,7 @@ STOP_WORDS = frozenset(
     la le les un une du de l d et ou est sont etait que qui quoi qu ce cet cette ces se s il elle nous vous ils elles ne
     n pas plus pour par sur avec dans en au aux y faut faire soit pu etre pourquoi comment
     va cua cac cho khi thi khong co duoc mot nhung nay neu
-        """,
-    )
+    """.split()  # noqa: SIM905  a list would have one word a line
 )
 """Words of a query that find nothing, in English, German, French and Vietnamese, without diacritics."""
 
@@ -64,22 +63,31 @@ def words(text: str, *, umlauts: bool = False) -> list[str]:
     """Return the words of a text in order. With `umlauts`, a word with one also appears with an `e` instead."""
     found: list[str] = []
     visible, _ = normalize_characters(text)
-    for match in _WORD.finditer(unicodedata.normalize("NFC", visible)):
+    for match in _WORD.finditer(visible if visible.isascii() else unicodedata.normalize("NFC", visible)):
         word = match[0]
-        if _UNSPACED_CHARACTER.match(word):
-            found += [word] if len(word) == 1 else [word[at : at + 2] for at in range(len(word) - 1)]
+        if word.isascii():
+            found += _identifier(word)
             continue
-        folded = fold(word)
-        parts = [part for segment in folded.split("_") for part in _IDENTIFIER_PART.findall(segment)]
-        lowered = folded.lower()
-        if len(parts) > 1:
-            found.append(lowered.replace("_", ""))
-            found += [part.lower() for part in parts]
-            continue
-        found.append(lowered)
-        if umlauts and not word.isascii() and (spelled := word.lower().translate(_UMLAUTS)) != word.lower():
-            found.append(fold(spelled))
+        for unspaced, characters in groupby(word, _is_unspaced):
+            run = "".join(characters).strip("_")
+            if unspaced:
+                found += [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
+            elif run:
+                found += _identifier(fold(run))
+                if umlauts and (spelled := run.lower().translate(_UMLAUTS)) != run.lower():
+                    found.append(fold(spelled))
     return found
+
+
+def _identifier(word: str) -> list[str]:
+    """Return a word in lower case. An identifier of several parts is followed by its parts."""
+    parts = [part.lower() for segment in word.split("_") for part in _IDENTIFIER_PART.findall(segment)]
+    return [word.lower().replace("_", ""), *parts] if len(parts) > 1 else [word.lower()]
+
+
+def _is_unspaced(character: str) -> bool:
+    code = ord(character)
+    return code >= _UNSPACED_RANGES[0][0] and any(first <= code <= last for first, last in _UNSPACED_RANGES)
 
 
 def fold(text: str) -> str:

@@ -13,6 +13,7 @@ from typing import Final, NamedTuple
 
 from echod.files import FileVersion
 from echod.search.documents import SearchDocument
+from echod.search.prepare import prepare
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
 
 _MIN_SIMILAR_LENGTH: Final = 4
@@ -97,8 +98,6 @@ class CollectionWriter:
             self._insert_document(file or 0, digest, found)
 
     def _insert_document(self, file: int, digest: str, found: SearchDocument) -> None:
-        from echod.search.prepare import prepare  # noqa: PLC0415  a search that finds nothing changed redacts nothing
-
         prepared = prepare(found)
         document = self._collection * DOCUMENTS_PER_COLLECTION + self._next
         self._next += 1
