@@ -56,3 +56,32 @@ class SearchReport(NamedTuple):
     notice: str | None = None
     searched: tuple[str, ...] = ()
     schema: int = SCHEMA
+
+
+class ConflictInfo(NamedTuple):
+    """Two entries that contradict each other, by id. The `first` one takes precedence."""
+
+    first: str
+    second: str
+    difference: str
+
+
+class MissingEvidence(NamedTuple):
+    """An entry, by id, that cites a file which is not at that path."""
+
+    id: str
+    cite: str
+
+
+class BriefReport(NamedTuple):
+    """`echod brief`. `files` are the changed files of the worktree; `omitted` entries had no room."""
+
+    query: str
+    files: tuple[str, ...]
+    always: tuple[SearchResult, ...]
+    matching: tuple[SearchResult, ...]
+    conflicts: tuple[ConflictInfo, ...]
+    missing: tuple[MissingEvidence, ...]
+    omitted: int
+    notice: str | None = None
+    schema: int = SCHEMA

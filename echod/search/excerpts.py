@@ -31,11 +31,15 @@ _MARKUP: Final = re.compile(r"^\s*(?:#{1,6}|[-*+]|\d+\.)\s+|(?<!\*)\*\*(?!\*)", 
 def excerpt(text: str, query: str) -> str:
     """Return the passage with the most words of the query, in one line of at most `PREVIEW_LENGTH` characters."""
     wanted = frozenset(query_words(query))
-    learning = _METADATA.sub("", text)
-    parts = [part for part in passages(learning) if part.strip()] or [text]
+    parts = [part for part in passages(learning_text(text)) if part.strip()] or [text]
     best = max(parts, key=lambda part: len(wanted & _prefixes(words(part), wanted)))
     line = " ".join(_MARKUP.sub("", best).split())
     return _cut(line, wanted)
+
+
+def learning_text(text: str) -> str:
+    """Return a text without the lines of metadata that an entry has above its learning."""
+    return _METADATA.sub("", text).strip()
 
 
 def _prefixes(found: Iterable[str], wanted: frozenset[str]) -> frozenset[str]:

@@ -17,7 +17,15 @@ from echod.cli.context import CommandContext
 from echod.cli.options import WholeNumber
 from echod.cli.output import WIDTH, fit_path, pluralize, problem_line, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
-from echod.contract.search import EvidenceInfo, FileProblem, SearchReport, SearchResult
+from echod.contract.search import (
+    BriefReport,
+    ConflictInfo,
+    EvidenceInfo,
+    FileProblem,
+    MissingEvidence,
+    SearchReport,
+    SearchResult,
+)
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.search.documents import DocumentKind, DocumentSource
@@ -203,3 +211,42 @@ def _result_lines(result: SearchResult) -> Iterator[str]:
     if result.suspicious:
         yield problem_line("It reads like an instruction to agents.", indent="  ")
     yield wrap(sanitize(result.preview), indent="  | ", hang="  | ")
+
+
+@click.command(epilog=example("echod brief add retries to the upload client --role workers"))
+@click.argument("text", metavar="[TEXT]... [PATH]", nargs=-1, help="The task in words, and a project.")
+@click.option("--role", "roles", metavar="NAME", multiple=True, help="Only entries of this role.")
+@click.option(
+    "--lines", metavar="N", type=WholeNumber(10, _MAX_LIMIT), default=100, show_default=True, help="Lines at most."
+)
+@options.json
+@pass_command_context
+def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, ...], lines: int, json: bool) -> None:
+    """Summarize the memory that matters for a task and for the changed files."""
+    from echod.search.brief import BriefRequest, make_brief, render_brief  # loads the comparison of learnings
+    from echod.search.worktree import changed_files
+
+    stores = _stores_at(context, text[-1]) if text else ()
+    words = text[:-1] if stores else text
+    stores = stores or context.list_stores(context.find_project(Path()))
+    project = stores[0].project
+    locations = SearchLocations.from_environment(context.paths, context.environ, ())
+    sources = (*locations.sources(SearchScope.PROJECT, stores), *locations.sources(SearchScope.GLOBAL, ()))
+    request = BriefRequest(" ".join(words), changed_files(project), frozenset(roles), lines)
+    finder = DocumentFinder(context.paths.search_index)
+    made = make_brief(finder, sources, request)
+    finder.close()
+    if not json:
+        click.echo("\n".join(sanitize(line) for line in render_brief(made, request).splitlines()))
+        return
+    report = BriefReport(
+        query=made.query,
+        files=request.files,
+        always=tuple(_result(found, made.query) for found in made.always),
+        matching=tuple(_result(found, made.query) for found in made.matching),
+        conflicts=tuple(ConflictInfo(found.first.id, found.second.id, found.difference) for found in made.conflicts),
+        missing=tuple(MissingEvidence(found.document.id, found.cite) for found in made.missing),
+        omitted=made.omitted,
+        notice=made.notice,
+    )
+    click.echo(to_json(report))
