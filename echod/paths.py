@@ -36,6 +36,11 @@ class Paths:
         return self.state / "echod.db"
 
     @property
+    def search_index(self) -> Path:
+        """The index that searches read. It is derived from the disk, so it may be deleted at any time."""
+        return self.state / "search.db"
+
+    @property
     def journal(self) -> Path:
         """The records and images of commits, independent of the database."""
         return self.state / "journal"
