@@ -44,6 +44,7 @@ from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
 from echod.state.database import DatabaseUnavailableError
+from echod.state.repair import LOST_WITH_DATABASE
 from echod.status.collect import StatusCollector
 from echod.store.layout import Store
 from echod.workflows import marker_directories
@@ -371,6 +372,7 @@ def _rebuilt_warning(services: Services) -> StatusWarning | None:
     rebuilt = services.checked_database.rebuild
     if rebuilt is None:
         return None
-    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was changed."
+    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was changed. "
+    text += LOST_WITH_DATABASE
     fix = f"The damaged database is {rebuilt.moved_to}."
     return StatusWarning("database-rebuilt", Severity.WARNING, rebuilt.rebuilt_at, text, fix)

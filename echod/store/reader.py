@@ -18,7 +18,7 @@ from echod.log import get_logger
 from echod.memory.model import Document
 from echod.store.capabilities import CapabilityCache
 from echod.store.commit.context import CommitContext, ParseCache, Tracer, no_trace
-from echod.store.errors import RefusedError, StoreError, as_store_error
+from echod.store.errors import AlreadyUndoneError, RefusedError, StoreError, as_store_error
 from echod.store.journal.journal import Journal
 from echod.store.journal.notices import NOTICES, QUESTIONS, Notice, Notices, Question, read_notices, read_questions
 from echod.store.journal.records import CommitRecord, RecordState
@@ -197,7 +197,7 @@ class StoreReader:
         if not job_commits:
             raise RefusedError(f"Job {job} has no undoable changes. `echod log` lists the jobs that do.")
         if not not_undone:
-            raise RefusedError(f"Job {job} was undone already, by job {job_commits[0].undone_by}.")
+            raise AlreadyUndoneError(f"Job {job} was undone already, by job {job_commits[0].undone_by}.")
         if any(info.at < oldest for info in not_undone):
             raise RefusedError(f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it.")
         return not_undone
