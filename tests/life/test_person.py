@@ -14,6 +14,7 @@ import pytest
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
+from echod.runtime.locks import this_process, worker_lock
 from tests.life.files import MEMORY_HEADER, TODAY, crowded_memory, learning_text, observation_text, protected_entries
 from tests.support import Home, finding_text, make_project
 
