@@ -44,6 +44,7 @@ from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
 from echod.state.database import DatabaseUnavailableError
+from echod.state.repair import LOST_WITH_DATABASE
 from echod.status.collect import StatusCollector
 from echod.store.layout import Store
 from echod.workflows import marker_directories
@@ -106,6 +107,7 @@ class DaemonLoop:
         self._unwatched_stores: frozenset[str] = frozenset()
         self._unwatched_polled_at = 0.0
         self._finished_jobs: SimpleQueue[FinishedJob] = SimpleQueue()
+        self._waiting_stores: SimpleQueue[str] = SimpleQueue()
         self._gates_checked_at = self._heartbeat_at = 0.0
         self._packs_inspected_at: float | None = None
         self._awaiting_second_pass: set[str] = set()
@@ -123,6 +125,11 @@ class DaemonLoop:
     def job_finished(self, finished: FinishedJob) -> None:
         """Record that a job ended, so its store has changed. Called in the worker's thread."""
         self._finished_jobs.put(finished)
+        self.wake.set()
+
+    def store_must_wait(self, store: Store) -> None:
+        """Record that the gate of a store holds the repair of its files. Called in the worker's thread."""
+        self._waiting_stores.put(store.key)
         self.wake.set()
 
     def run_once(self, wall: float, monotonic: float, worker_thread: WorkerThread) -> float:
@@ -192,6 +199,8 @@ class DaemonLoop:
         self.services.read_context.save_inspections()
 
     def _collect_finished_jobs(self, monotonic: float) -> None:
+        while not self._waiting_stores.empty():
+            self._gated_stores.add(self._waiting_stores.get())
         while not self._finished_jobs.empty():
             finished = self._finished_jobs.get()
             if isinstance(finished.outcome, JobDone) and finished.outcome.changed:
@@ -274,6 +283,8 @@ class DaemonLoop:
                 worker_thread.wake()
                 continue
             self._queue_maintenance(store, now, needs)
+            if self.services.engine.roles_changed_by_others(store):
+                worker_thread.request_late_merge([store])
             elapsed = time.monotonic() - started
             if elapsed >= SLOW_INSPECTION_SECONDS:
                 self._debounce.hold_off(store.key, monotonic + elapsed * HOLD_OFF_FACTOR)
@@ -312,6 +323,7 @@ class DaemonLoop:
             if verdict.state is GateState.IDLE:
                 woken_jobs = self.services.queue.wake_deferred(store.key, now)
                 self._gated_stores.discard(store.key)
+                worker_thread.request_late_merge([store])
                 log.info("gate_opened", store=store.key, jobs=woken_jobs)
                 self._status.mark_stale([store.key])
                 worker_thread.wake()
@@ -371,6 +383,7 @@ def _rebuilt_warning(services: Services) -> StatusWarning | None:
     rebuilt = services.checked_database.rebuild
     if rebuilt is None:
         return None
-    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was changed."
+    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was changed. "
+    text += LOST_WITH_DATABASE
     fix = f"The damaged database is {rebuilt.moved_to}."
     return StatusWarning("database-rebuilt", Severity.WARNING, rebuilt.rebuilt_at, text, fix)

@@ -161,6 +161,7 @@ def _run_with_settings(
             next_due=services.queue_view.next_due,
             wall_clock=time.time,
             on_finished=loop.job_finished,
+            on_must_wait=loop.store_must_wait,
             on_fatal_error=stop_with_error,
             last_step_at=lambda: services.progress.last_step_at,
         )

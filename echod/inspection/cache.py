@@ -27,7 +27,7 @@ from echod import __version__
 from echod.files import FileVersion, file_version, read_regular, write_runtime_file
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Document, Layer
-from echod.memory.policy_model import PolicySettings
+from echod.memory.policy_model import PolicySettings, PruneExtent
 from echod.state.entries import EntryStore
 from echod.store.layout import Role
 
@@ -93,8 +93,7 @@ class PrunePreview(NamedTuple):
     """
 
     summary: str
-    lines_before: int
-    lines_after: int
+    extent: PruneExtent
     over_limit: OverLimit | None
 
 

@@ -119,12 +119,12 @@ class Worker:
                 self._current_job = None
 
     def merge_late_writes(self, store: Store) -> bool:
-        """Merge late writes to displaced files. False if the store must wait."""
-        if not self._may_have_open_commits(store):  # the usual case; the gate is more expensive
+        """Merge late writes to displaced files, and restore overwritten entries. False if the gate holds that."""
+        if not self._may_need_repair(store):  # the usual case; the gate is more expensive
             return True
         settings = self._job_settings(store.project)
         if settings.paused or not settings.allow_writes:
-            return False
+            return True
         if self._check_gate(store).state is not GateState.IDLE:
             return False
         if commits := self._engine.merge_late_writes(store):
@@ -139,9 +139,9 @@ class Worker:
         freed = self._engine.apply_retention()
         log.info("retention_applied", jobs=jobs, journal_bytes=freed)
 
-    def _may_have_open_commits(self, store: Store) -> bool:
+    def _may_need_repair(self, store: Store) -> bool:
         try:
-            return self._engine.has_open_commits(store)
+            return self._engine.has_open_commits(store) or bool(self._engine.roles_changed_by_others(store))
         except StoreError:
             return True  # the roles with a readable journal are merged anyway
 

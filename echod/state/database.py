@@ -291,7 +291,9 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the tables of a new file in one transaction. Several processes may do so at the same time.
+    """Create the tables of a new file in one transaction, with the user's decisions of an earlier one.
+
+    Several processes may do so at the same time.
 
     Raises:
         DatabaseVersionError: the file has another schema version; nothing was changed.
@@ -302,6 +304,9 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
             if _schema_version(connection) == 0:
                 for statement in CREATE_STATEMENTS:
                     connection.execute(statement)
+                from echod.state.decisions import restore_decisions  # noqa: PLC0415  only a new file needs it
+
+                restore_decisions(connection, path)
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.execute("COMMIT")
         except BaseException:

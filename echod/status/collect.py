@@ -36,7 +36,7 @@ from echod.projects.registry import PausedProjects, ProjectRegistry
 from echod.runtime.system import MIN_FREE_BYTES, has_free_space
 from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
-from echod.state.repair import list_damaged_copies
+from echod.state.repair import LOST_WITH_DATABASE, list_damaged_copies
 from echod.status.packs import PackStatus
 from echod.store import layout
 from echod.store.layout import Role, RoleListing, Store
@@ -49,7 +49,7 @@ QUEUE_STALLED_SECONDS = 900.0
 
 _MAX_SHOWN_JOBS = 200
 _INTERRUPTED_REASON = "it was interrupted: its process has ended; it runs when echod runs again"
-_SHOWN_STATES = frozenset(JobState) - {JobState.DONE}
+_SHOWN_STATES = frozenset(JobState) - {JobState.DONE, JobState.REFUSED}
 
 
 class StatusCollector:
@@ -292,7 +292,8 @@ def own_file_warnings(paths: Paths, now: float) -> Iterator[StatusWarning]:
         text = f"Less than {MIN_FREE_BYTES >> 20} MiB free on the disk holding {paths.state}. Jobs are paused."
         yield StatusWarning("disk-full", Severity.ERROR, now, text, "Free some space. echod resumes by itself.")
     if copies := list_damaged_copies(paths.database):
-        text = "The state database was damaged and rebuilt. The damaged one was kept. No memory was touched."
+        text = "The state database was damaged and rebuilt. The damaged one was kept. No memory was touched. "
+        text += LOST_WITH_DATABASE
         fix = f"Delete it if you do not need it: {copies[-1]}"
         yield StatusWarning("database-copies", Severity.NOTICE, now, text, fix)
 

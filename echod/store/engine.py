@@ -58,7 +58,9 @@ class Engine(StoreReader):
             yield RoleSession(context)
 
     def merge_late_writes(self, store: Store) -> tuple[int, ...]:
-        """Merge late writes to displaced and consumed files, and close finished commits. Called at every reconcile.
+        """Merge late writes to displaced and consumed files, restore overwritten entries, and close finished commits.
+
+        Called at every reconcile, and when a store changed.
 
         Writes nothing and takes no lock if there is nothing to do. A busy role waits for the next time. Returns the
         numbers of the new commits.
@@ -107,6 +109,7 @@ class Engine(StoreReader):
     def _merge_role_late_writes(self, role: Role) -> tuple[int, ...]:
         journal = self._journal.role_journal(role)
         if not journal.open_records():
+            self._heal_role(role)
             return ()
         if not role.path.exists():
             close_orphaned(journal, older_than=self._clock() - self._limits.displaced_seconds)
@@ -118,6 +121,12 @@ class Engine(StoreReader):
             recover_role(context)
             read_healed_memory(context)
             return merge_late_writes(context)
+
+    def _heal_role(self, role: Role) -> None:
+        """Look at a memory file that another program wrote, and restore what it overwrote."""
+        if self._is_changed_by_others(role):
+            with self._open_context(role) as context:
+                read_healed_memory(context)
 
     def _undo_commit(self, info: CommitInfo, by_job: int, gate: CommitGate) -> UndoResult:
         with as_store_error("undo a change in", info.role.path), self._open_context(info.role) as context:

@@ -17,7 +17,7 @@ from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.commands.status import check_liveness, findings_count_text
 from echod.cli.context import CommandContext
-from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Confirmation, confirm
+from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Confirmation, confirm, report_already_so
 from echod.cli.options import PATH
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
@@ -27,7 +27,6 @@ from echod.contract.status import RoleInfo, to_json
 from echod.errors import EchodError, UsageError
 from echod.files import read_regular
 from echod.inbox.spool import Spool
-from echod.inspection.review import removes_majority
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.projects.settings import read_project_settings
@@ -110,8 +109,8 @@ def _delay_reason(read_context: ReadContext, role: Role, plan: RoleFilePlan) -> 
     maintenance = read_context.maintenance_policy(role.store.project)
     if reason := request_only_reason(JobKind.PRUNE, role, maintenance):
         return f"{capitalize(reason)}."
-    if removes_majority(plan.file.lines_before, plan.file.lines_after):
-        return "That is more than half of the file, so the service waits a day for your review."
+    if plan.hold_reason is not None:
+        return f"It {plan.hold_reason}, so it waits a day for your review: echod review"
     return None
 
 
@@ -193,6 +192,8 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
     registry = _project_registry(context)
     root, registered = _find_registered(context, registry, path)
     data = _read_project_data(context, root) if purge else None
+    if not registered and not data and root.is_dir():
+        report_already_so(context, f"{short_path(str(root))} is not registered")
     if not registered and not data:
         no_data_text = ", and echod has no data about it" if purge else ""
         raise UsageError(

@@ -173,6 +173,15 @@ class RoleJournal:
         """Replace all recorded contents."""
         write_durable(self.root / "states", "".join(f"{_state_line(s)}\n" for s in states).encode())
 
+    def may_be_outdated(self, memory: Path) -> bool:
+        """Return whether a memory file may have changed since its newest known state was recorded.
+
+        Every state is recorded after the file was read, and no program can set back the change time of a file.
+        """
+        changed = version_of(memory)
+        recorded = [version[2] for name in ("states", "records") if (version := version_of(self.root / name))]
+        return changed is not None and bool(recorded) and changed[3] > max(recorded)
+
     def consumed_keys(self) -> AbstractSet[str]:
         """Return the ledger as of now: the keys of consumed findings without restored ones, with open commits."""
         return self.ledger.keys(self.open_records())
