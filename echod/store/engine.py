@@ -12,12 +12,12 @@ from contextlib import contextmanager
 
 from echod.log import get_logger
 from echod.store.changes import CommitGate, no_gate
-from echod.store.commit.apply import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.commit.context import CommitContext
 from echod.store.create import create_role_directory
 from echod.store.errors import BusyError, StoreError, as_store_error
 from echod.store.healing.heal import read_healed_memory
 from echod.store.healing.late_writes import close_orphaned, merge_late_writes, needs_late_merge
+from echod.store.healing.recovery import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.journal.records import RecordState
 from echod.store.journal.retention import apply_retention, finish_deletions
 from echod.store.layout import Role, Store

@@ -10,7 +10,7 @@
     {journal}/{store}/{role}/restored-findings  findings restored by deleted undo commits, one digest on each line
     {journal}/{store}/{role}/deleted-undos  deleted commits that undid another one or were undone, one JSON line each
     {journal}/{store}/{role}/notices, questions  items for the user, one JSON line each
-    {journal}/{store}/{role}/journal-id  marks the dot-files in the store that belong to this journal
+    {journal}/{store}/{role}/journal-id  marks the files in the store's private directory that belong to this journal
     {journal}/{store}/{role}/own-mtimes  modification times of files as echod left them
     {journal}/{store}/{role}/lock        token of the writers' lock that echod holds
     {journal}/{store}/{role}/staging     exists while there may be staged files that no commit knows yet
@@ -96,7 +96,7 @@ class RoleJournal:
 
     @property
     def journal_id(self) -> str:
-        """The mark of this journal's dot-files in the store, so that those of other journals are never swept."""
+        """The mark of this journal's files in the private directory, so that those of others are never swept."""
         data = read_if_exists(self.root / "journal-id")
         return "none" if data is None else data.decode()
 
@@ -267,7 +267,7 @@ class Journal:
             journal.root.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
             journal.root.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             status = journal.root.stat()
-            journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:6]
+            journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:12]
             write_durable(journal.root.parent / "project", role.store.key.encode())
             journal.undo_index.build()
             write_durable(journal.root / "journal-id", journal_id.encode())
