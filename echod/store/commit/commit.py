@@ -29,6 +29,7 @@ from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.errors import BusyError, RefusedError, StoreError, as_store_error, store_error
 from echod.store.journal.records import AppendRecord, CommitRecord, ConsumeRecord, WriteRecord
 from echod.store.private_directory import own_file_name
+from echod.store.snapshot import is_settled
 
 _REDACTION_MARKER = b"[REDACTED:"
 
@@ -83,6 +84,7 @@ def _prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) 
         plan.summary,
         context.next_timestamp(),
         head=head,
+        clock=context.clock(),
         late_merges=plan.late_merges,
         restored_blocks=plan.restored_blocks,
         unconsumed_keys=plan.unconsumed_keys,
@@ -179,7 +181,8 @@ def _require_settled_without_exchange(context: CommitContext, plan: CommitPlan) 
         return
     for write in plan.writes:
         snapshot = context.read(write.path)
-        if snapshot.data is not None and context.clock() - snapshot.mtime_ns / 1e9 < context.limits.settle_seconds:
+        settled = is_settled(snapshot.mtime_ns / 1e9, context.clock(), context.limits.settle_seconds)
+        if snapshot.data is not None and not settled:
             raise BusyError(
                 f"{write.path} was changed a moment ago, and this file system cannot exchange files safely."
             )

@@ -11,6 +11,7 @@ claimed files are removed and its record becomes history.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -35,7 +36,7 @@ from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord, ConsumeRecord, RecordState, WriteRecord
 from echod.store.layout import late_findings_name
 from echod.store.limits import MAX_MERGE_ATTEMPTS
-from echod.store.snapshot import content_digest
+from echod.store.snapshot import content_digest, is_settled
 
 log = get_logger(__name__)
 
@@ -55,7 +56,10 @@ class _LateWrite(NamedTuple):
 def needs_late_merge(context: CommitContext) -> bool:
     """Return whether `merge_late_writes` would find anything to do. Read-only."""
     records = context.journal.open_records()
-    if any(r.state is RecordState.INTENT or _can_close(context, r) or _has_late_write(context, r) for r in records):
+    expired = _expired(context, records)
+    if any(r.state is RecordState.INTENT or _has_late_write(context, r) for r in records):
+        return True
+    if any(_can_close(context, record) for record in expired):
         return True
     newest = context.journal.newest_state()
     if newest is None or not records:
@@ -75,7 +79,7 @@ def merge_late_writes(context: CommitContext) -> tuple[int, ...]:
     for record in context.journal.open_records():
         if record.state is RecordState.APPLIED and _has_late_write(context, record):
             seqs += _merge_record(context, record)
-    for record in context.journal.open_records():
+    for record in _expired(context, context.journal.open_records()):
         if record.state is RecordState.APPLIED and _can_close(context, record):
             _close_record(context, record)
     return tuple(seqs)
@@ -95,10 +99,11 @@ def _merge_record(context: CommitContext, record: CommitRecord) -> tuple[int, ..
     return tuple(seq for seq in seqs if seq is not None)
 
 
-def close_orphaned(journal: RoleJournal, *, older_than: float) -> None:
+def close_orphaned(journal: RoleJournal, *, now: float, older_than: float) -> None:
     """Close the open records of a role whose directory the user removed. Its contents remain in the journal for now."""
+    timeline = journal.timeline(now)
     for record in journal.open_records():
-        if record.at < older_than:
+        if timeline.latest(record.at) < older_than:
             log.warning("orphaned_commit_closed", role=record.role, seq=record.seq, state=record.state.value)
             closed = replace(record, state=RecordState.CLOSED)
             if record.state is RecordState.INTENT:  # it is unknown whether the findings are in any memory
@@ -154,16 +159,21 @@ def _read_late_write(context: CommitContext, path: str, private: str, name: str)
             return _LateWrite(None, is_final=True, is_certain=True)
     if len(data) > MAX_FILE_BYTES:
         return _LateWrite(b"", is_final=False, is_certain=False)  # too large to merge: it remains for the user
-    has_settled = context.clock() - max(status.st_mtime, status.st_ctime) >= context.limits.settle_seconds
+    has_settled = is_settled(max(status.st_mtime, status.st_ctime), context.clock(), context.limits.settle_seconds)
     is_certain = writers is OpenWriters.NONE
     is_final = is_certain or (writers is OpenWriters.UNKNOWN and has_settled)
     return _LateWrite(data, is_final=is_final, is_certain=is_certain)
 
 
+def _expired(context: CommitContext, records: Sequence[CommitRecord]) -> list[CommitRecord]:
+    """Return the records that are old enough to be closed."""
+    now, limit = context.clock(), context.limits.displaced_seconds
+    timeline = context.journal.timeline(now)
+    return [record for record in records if limit <= 0 or now - timeline.latest(record.at) > limit]
+
+
 def _can_close(context: CommitContext, record: CommitRecord) -> bool:
-    """Return whether a record is old enough, and its files contain nothing new and cannot be written to."""
-    if context.clock() - record.at <= context.limits.displaced_seconds:
-        return False
+    """Return whether the files of a record contain nothing new and cannot be written to."""
     for file in _displaced_files(record):
         late = _read_late_write(context, file.path, file.private, file.name)
         if late.data is not None and not (late.is_final and late.is_merged(file.merged_digest)):
@@ -185,7 +195,8 @@ def _close_record(context: CommitContext, record: CommitRecord) -> None:
         for write in record.writes:
             if write.path == context.memory_path:
                 digests = (write.before_digest, write.after_digest)
-                context.journal.record_states([KnownState(d, record.at, record.head) for d in digests if d])
+                states = [KnownState(digest, record.at, record.head, record.clock) for digest in digests if digest]
+                context.journal.record_states(states)
         context.journal.close(replace(record, state=RecordState.CLOSED))
     context.trace(CommitStep.CLOSED)
 

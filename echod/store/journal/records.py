@@ -80,7 +80,7 @@ class CommitRecord:
     kind: str
     role: str
     summary: str
-    at: float  # Unix seconds; never goes back within a role, even if the clock does
+    at: float  # the order within a role: Unix seconds that never go back, even if the clock does
     state: RecordState = RecordState.INTENT
     head: str | None = None  # git HEAD of a repository that tracks the memory file; None without one
     writes: tuple[WriteRecord, ...] = ()
@@ -97,6 +97,7 @@ class CommitRecord:
     partial_consumes: tuple[PartialConsume, ...] = ()
     # partial consumes that an undo reversed; that content of the files is not consolidated again automatically
     withdrawn_consumes: tuple[PartialConsume, ...] = ()
+    clock: float = 0.0  # Unix seconds by the clock, which may be wrong; `at` is only an order
     version: int = field(default=RECORD_VERSION)
 
     def blob_digests(self) -> frozenset[str]:
@@ -131,6 +132,7 @@ def decode_record(data: bytes) -> CommitRecord:
             **{
                 **raw,
                 "state": RecordState(raw["state"]),
+                "clock": raw.get("clock", raw["at"]),
                 "writes": tuple(WriteRecord(**write) for write in raw["writes"]),
                 "appends": tuple(AppendRecord(**append) for append in raw["appends"]),
                 "consumes": tuple(_decode_consume(**consume) for consume in raw["consumes"]),
