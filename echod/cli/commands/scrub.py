@@ -88,13 +88,15 @@ def scrub(
 
 def _scan_project(context: CommandContext, project: Path) -> Iterator[_FileSecrets]:
     # One at a time: there can be very many files, and nothing is kept of a file without a secret.
-    files = (
+    in_roles = (
         file
         for store in context.list_stores(project)
         for role in _list_roles(store)
         for file in list_scan_candidates(role)
     )
-    files = itertools.chain(files, (file for store in context.list_stores(project) for file in _own_candidates(store)))
+    files = itertools.chain(
+        in_roles, (file for store in context.list_stores(project) for file in _own_candidates(store))
+    )
     with context.progress_line() as progress:
         for number, file in enumerate(files, start=1):
             progress.show(f"file {number}: {file.path.relative_to(project)}")
