@@ -25,7 +25,7 @@ from tests.torture.explorer import Tally
 _SEED = 20261128
 _SAMPLE = int(os.environ.get("TORTURE_SAMPLE", "1"))
 """Schedules of each kind in the quick run."""
-_EVERY = int(os.environ.get("TORTURE_EVERY", "2"))
+_EVERY = int(os.environ.get("TORTURE_EVERY", "1"))
 """`make torture` disturbs every step, or every n-th."""
 _RUNS = int(os.environ.get("TORTURE_RUNS", "200"))
 """Random runs with full disks and wrong clocks in `make torture`."""
