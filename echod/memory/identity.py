@@ -18,6 +18,8 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
+from difflib import SequenceMatcher
 
 from echod.memory.model import Block, Document, Entry
 
@@ -28,6 +30,7 @@ ID_LENGTH = 12
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
+_MAX_COMPARED_WORDS = 400  # comparing two texts takes time quadratic in their words
 _TRAILING_PUNCTUATION = " .,;:\u2026\u3002"
 _IdentityKey = tuple[str, str, str]
 _Blocks = Sequence[Block]
@@ -162,10 +165,10 @@ def align(base: Sequence[Block], side: Sequence[Block]) -> dict[int, int]:
 
 
 def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, int]:
-    """Pair blocks added on both sides: equal texts, a last block that was cut off, or versions of one entry.
+    """Pair blocks added on both sides: equal texts, a last block that was cut off, or versions of one block.
 
-    Entries with the same title, date and source are versions of one entry. Other blocks must have equal texts, because
-    an equal heading is not enough evidence.
+    Entries with the same title, date and source are versions of one entry. Of other blocks an equal heading is not
+    enough evidence: they must also have more than half of their words in common, in the same order.
     """
     pairs: dict[int, int] = {}
     _pair(one, other, block_content, pairs)
@@ -173,7 +176,34 @@ def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, i
     _pair_truncated_end(other, one, back := {j: i for i, j in pairs.items()})
     pairs = {i: j for j, i in back.items()}
     _pair(one, other, lambda block: block_key(block) if block.entry else id(block), pairs)  # opaque ones are unique
+    _pair_sections(one, other, pairs)
     return pairs
+
+
+def _pair_sections(one: _Blocks, other: _Blocks, pairs: dict[int, int]) -> None:
+    """Pair opaque blocks whose heading is unique on both sides, if one is an edited version of the other."""
+    partners = _unique_sections(other, set(pairs.values()))
+    for heading, position in _unique_sections(one, set(pairs)).items():
+        partner = partners.get(heading)
+        if partner is not None and _is_edited(one[position], other[partner]):
+            pairs[position] = partner
+
+
+def _unique_sections(blocks: _Blocks, paired: AbstractSet[int]) -> dict[str, int]:
+    """Return heading -> position of the opaque blocks without a partner that share their heading with no other."""
+    sections = [(block_heading(b), i) for i, b in enumerate(blocks) if i not in paired and b.entry is None]
+    counts = Counter(heading for heading, _ in sections)
+    return {heading: position for heading, position in sections if counts[heading] == 1}
+
+
+def _is_edited(one: Block, other: Block) -> bool:
+    """Return whether more than half of the shorter text is in the longer one."""
+    words, others = (block_content(block).partition("\n")[2].split()[:_MAX_COMPARED_WORDS] for block in (one, other))
+    if not words or not others:
+        return True  # a heading that got its text later
+    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    common = sum(match.size for match in matcher.get_matching_blocks())
+    return 2 * common > min(len(words), len(others))
 
 
 def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dict[int, int]) -> None:

@@ -12,15 +12,17 @@ from contextlib import contextmanager
 
 from echod.log import get_logger
 from echod.store.changes import CommitGate, no_gate
-from echod.store.commit.apply import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.commit.context import CommitContext
 from echod.store.create import create_role_directory
 from echod.store.errors import BusyError, StoreError, as_store_error
+from echod.store.fs import open_dir
 from echod.store.healing.heal import read_healed_memory
 from echod.store.healing.late_writes import close_orphaned, merge_late_writes, needs_late_merge
+from echod.store.healing.recovery import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.journal.records import RecordState
 from echod.store.journal.retention import apply_retention, finish_deletions
-from echod.store.layout import Role, Store
+from echod.store.layout import Role, Store, list_roles
+from echod.store.private_directory import remove_if_unused
 from echod.store.reader import CommitInfo, StoreReader
 from echod.store.role_directory import open_role_directory
 from echod.store.role_lock import acquire_role_lock, release_own_stale_lock, release_role_lock
@@ -84,6 +86,14 @@ class Engine(StoreReader):
         """
         return tuple(self._undo_commit(info, by_job, gate) for info in self._undoable_commits(job))
 
+    def remove_private_directories(self, store: Store) -> None:
+        """Remove the private directories of a store that contain no file any more."""
+        with as_store_error("clean up in", store.root):
+            directories = (store.root, *(role.path for role in list_roles(store).roles))
+            for directory in directories:
+                with open_dir(store.project, directory.relative_to(store.project).parts) as parent:
+                    remove_if_unused(parent)
+
     def apply_retention(self) -> int:
         """Delete expired data from every journal that can be read, and return the freed bytes. Called daily."""
         with as_store_error("clean up the journal in", self._journal.root):
@@ -112,7 +122,8 @@ class Engine(StoreReader):
             self._heal_role(role)
             return ()
         if not role.path.exists():
-            close_orphaned(journal, older_than=self._clock() - self._limits.displaced_seconds)
+            now = self._clock()
+            close_orphaned(journal, now=now, older_than=now - self._limits.displaced_seconds)
             return ()
         with open_role_directory(role) as directory:
             if not needs_late_merge(self._build_context(directory)):

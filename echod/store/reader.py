@@ -34,6 +34,7 @@ from echod.store.journal.notices import (
     read_questions,
 )
 from echod.store.journal.records import CommitRecord, RecordState
+from echod.store.journal.timeline import Reading, Timeline
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory, open_role_directory
@@ -82,10 +83,15 @@ def list_records(journal: Journal, role: Role) -> tuple[CommitRecord, ...]:
     return tuple(by_seq[seq] for seq in sorted(by_seq))
 
 
-def _role_commits(journal: Journal, role: Role) -> list[CommitInfo]:
+def _role_commits(journal: Journal, role: Role, now: float) -> list[CommitInfo]:
     records = list_records(journal, role)
     undone = {seq: record.job for record in records for seq in record.undoes}
-    return [CommitInfo(role.store, role, r.seq, r.job, r.kind, r.summary, r.at, undone.get(r.seq)) for r in records]
+    timeline = Timeline((Reading(record.at, record.clock) for record in records), now)
+    times = [timeline.estimate(record.at, now) for record in records]
+    return [
+        CommitInfo(role.store, role, r.seq, r.job, r.kind, r.summary, at, undone.get(r.seq))
+        for r, at in zip(records, times, strict=True)
+    ]
 
 
 class StoreReader:
@@ -163,7 +169,8 @@ class StoreReader:
         with as_store_error("read the journal in", self._journal.root):
             selected = self._journal.stores() if stores is None else stores
             roles = [role for store in selected for role in self._journal.roles(store)]
-            commits = [info for role in roles for info in _role_commits(self._journal, role)]
+            now = self._clock()
+            commits = [info for role in roles for info in _role_commits(self._journal, role, now)]
         return tuple(sorted(commits, key=lambda info: (info.at, info.seq), reverse=True))
 
     def memory_commits(self, role: Role) -> tuple[MemoryCommit, ...]:
@@ -174,7 +181,7 @@ class StoreReader:
         journal, path = self._journal.role_journal(role), str(PurePosixPath(role.name, MEMORY))
         commits = []
         with as_store_error("read the journal in", self._journal.root):
-            infos = {info.seq: info for info in _role_commits(self._journal, role)}
+            infos = {info.seq: info for info in _role_commits(self._journal, role, self._clock())}
             for record in list_records(self._journal, role):
                 for write in record.writes:
                     if write.path == path and record.state is not RecordState.INTENT:

@@ -18,6 +18,7 @@ from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.commands.status import check_liveness, findings_count_text
 from echod.cli.context import CommandContext
 from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Confirmation, confirm, report_already_so
+from echod.cli.leftovers import settle_and_report
 from echod.cli.options import PATH
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
@@ -210,6 +211,7 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
         _withdraw_jobs(context, root)
     else:
         _purge_project(context, registry, root)
+    settle_and_report(context, find_stores(root))
     context.notify_daemon()
     purged_text = ", and its data is deleted" if data is not None else ""
     context.print_info(

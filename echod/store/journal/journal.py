@@ -10,7 +10,7 @@
     {journal}/{store}/{role}/restored-findings  findings restored by deleted undo commits, one digest on each line
     {journal}/{store}/{role}/deleted-undos  deleted commits that undid another one or were undone, one JSON line each
     {journal}/{store}/{role}/notices, questions  items for the user, one JSON line each
-    {journal}/{store}/{role}/journal-id  marks the dot-files in the store that belong to this journal
+    {journal}/{store}/{role}/journal-id  marks the files in the store's private directory that belong to this journal
     {journal}/{store}/{role}/own-mtimes  modification times of files as echod left them
     {journal}/{store}/{role}/lock        token of the writers' lock that echod holds
     {journal}/{store}/{role}/staging     exists while there may be staged files that no commit knows yet
@@ -28,7 +28,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from echod.files import FileVersion
 from echod.paths import PRIVATE_DIR_MODE
@@ -45,6 +45,7 @@ from echod.store.journal.ledger import Ledger
 from echod.store.journal.notices import NOTICES, QUESTIONS
 from echod.store.journal.record_directory import RecordDirectory
 from echod.store.journal.records import CommitRecord, RecordState
+from echod.store.journal.timeline import Reading, Timeline
 from echod.store.journal.undo_index import RESTORED_FINDINGS, UNDO_SEQS, UndoIndex, UndoInfo, undo_info
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.snapshot import content_digest
@@ -57,8 +58,9 @@ class KnownState(NamedTuple):
     """A content that the memory file really had."""
 
     digest: str
-    since: float  # when it became visible (Unix seconds, never going back)
+    since: float  # when it became visible, as an order (Unix seconds, never going back)
     head: str | None  # git HEAD at that time; None if no repository tracks the file
+    clock: float  # when it became visible by the clock, which may be wrong (Unix seconds)
 
 
 @dataclass
@@ -96,7 +98,7 @@ class RoleJournal:
 
     @property
     def journal_id(self) -> str:
-        """The mark of this journal's dot-files in the store, so that those of other journals are never swept."""
+        """The mark of this journal's files in the private directory, so that those of others are never swept."""
         data = read_if_exists(self.root / "journal-id")
         return "none" if data is None else data.decode()
 
@@ -160,10 +162,16 @@ class RoleJournal:
         merged: list[KnownState] = []
         for state in states:
             if merged and merged[-1].digest == state.digest:
-                merged[-1] = KnownState(state.digest, merged[-1].since, state.head)
+                merged[-1] = merged[-1]._replace(head=state.head)
             else:
                 merged.append(state)
         return tuple(merged)
+
+    def timeline(self, now: float) -> Timeline:
+        """Return the times of the open commits and known contents, as seen at `now` (Unix seconds)."""
+        readings = [Reading(record.at, record.clock) for record in self.open_records()]
+        readings += [Reading(state.since, state.clock) for state in self._recorded_states()]
+        return Timeline(readings, now)
 
     def record_states(self, states: Iterable[KnownState]) -> None:
         """Record contents. Losing these lines to a power cut only shortens the history."""
@@ -248,7 +256,7 @@ class RoleJournal:
         if version is None:
             return ()
         if self._cached_states is None or self._cached_states[0] != version:
-            states = (KnownState(s["digest"], s["since"], s["head"]) for s in read_json_lines(self.root / "states"))
+            states = (_decode_state(s) for s in read_json_lines(self.root / "states"))
             self._cached_states = (version, tuple(states))
         return self._cached_states[1]
 
@@ -276,7 +284,7 @@ class Journal:
             journal.root.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
             journal.root.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             status = journal.root.stat()
-            journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:6]
+            journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:12]
             write_durable(journal.root.parent / "project", role.store.key.encode())
             journal.undo_index.build()
             write_durable(journal.root / "journal-id", journal_id.encode())
@@ -312,8 +320,12 @@ def _memory_states(record: CommitRecord) -> list[KnownState]:
         return []
     writes = [write for write in record.writes if write.path.rpartition("/")[2] == MEMORY]
     digests = [digest for write in writes for digest in (write.before_digest, write.after_digest)]
-    return [KnownState(digest, record.at, record.head) for digest in digests if digest]
+    return [KnownState(digest, record.at, record.head, record.clock) for digest in digests if digest]
 
 
 def _state_line(state: KnownState) -> str:
-    return json.dumps({"digest": state.digest, "since": state.since, "head": state.head})
+    return json.dumps(state._asdict())
+
+
+def _decode_state(raw: Mapping[str, Any]) -> KnownState:
+    return KnownState(raw["digest"], raw["since"], raw["head"], raw.get("clock", raw["since"]))
