@@ -52,6 +52,7 @@ _COPIED_XATTRS = ("user.", "system.posix_acl_access")
 _NO_XATTRS_ERRNOS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _OWNER_WRITE = 0o200
 _OLD_SUFFIX = ".old"
+_COPY_BYTES = 1 << 20
 
 
 def write_staged_file(directory: Dir, name: str, data: bytes, target: str) -> int:
@@ -225,8 +226,12 @@ def file_size(directory: Dir, name: str) -> int:
 def append_at(directory: Dir, name: str, data: bytes, offset: int) -> None:
     """Append `data`, planned for `offset`, unless it is already there. Durable once `directory` is synced too.
 
-    After an `OSError` the file may end in a part of it, which the next call completes.
+    After an `OSError` the file may end in a part of it, which the next call completes. A file with other names (hard
+    links) is replaced by a copy first, so that those keep their content.
     """
+    status = directory.stat(name)
+    if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
+        _replace_by_copy(directory, name, status)
     with directory.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
         os.lseek(fd, offset, os.SEEK_SET)
         tail = read_all(fd, MAX_FILE_BYTES)
@@ -235,6 +240,23 @@ def append_at(directory: Dir, name: str, data: bytes, offset: int) -> None:
         elif data not in tail:
             write_all(fd, data)
         full_fsync(fd)
+
+
+def _replace_by_copy(directory: Dir, name: str, status: os.stat_result) -> None:
+    # A leftover of a crash has the same name, so it is removed here.
+    copy = f".{name}.echod-copy"
+    directory.unlink(copy)
+    with directory.open(name, os.O_RDONLY) as source, read_lease(source) as writers:
+        if writers is OpenWriters.SOME:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), name)
+        with directory.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE) as target:
+            while part := os.read(source, _COPY_BYTES):
+                write_all(target, part)
+            _copy_metadata(target, directory, name, status)
+            full_fsync(target)
+        os.rename(copy, name, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+    directory.sync()
+    log.warning("hard_link_separated", path=str(directory.path / name), names=status.st_nlink)
 
 
 def roll_back_append(directory: Dir, name: str, data: bytes, offset: int) -> None:
