@@ -48,7 +48,7 @@ def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreada
 
 
 def estimate_parsed_bytes(data: bytes) -> int:
-    """Return an upper bound of the memory in bytes that reading a file takes, in a fraction of the time of reading it."""
+    """Return an upper bound of the memory in bytes that reading a file takes, much faster than reading it."""
     text_bytes = len(data) * _BYTES_PER_BYTE + data.count(b"**") * _BYTES_PER_FIELD
     # Marks inside of a line are counted only if they matter.
     estimate = text_bytes + data.count(b"##") * _BYTES_PER_HEADING

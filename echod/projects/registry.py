@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.errors import ConfigurationError, StateError, UsageError, os_reason
+from echod.errors import GARBLED_ERRORS, ConfigurationError, StateError, UsageError, os_reason
 from echod.files import read_regular, write_private_durable
 from echod.log import get_logger
 from echod.paths import (
@@ -297,7 +297,10 @@ def _parse_root(line: str) -> Path | None:
         text = os.path.expanduser(text)  # noqa: PTH111  an unknown user stays text, where Path would raise
     if not is_openable_path(text):
         return None
-    root = _resolve(Path(text))
+    try:
+        root = _resolve(Path(text))
+    except (OSError, *GARBLED_ERRORS):
+        root = Path(text)  # it counts as missing
     return root if is_utf8(root) else None
 
 
@@ -310,7 +313,7 @@ def _is_same_directory(one: Path, other: Path) -> bool:
         return True
     try:
         return one.samefile(other)
-    except OSError:
+    except (OSError, *GARBLED_ERRORS):
         return False  # at least one is missing, and their names differ
 
 
@@ -318,7 +321,7 @@ def _directory_identity(root: Path) -> tuple[int, int] | None:
     """Return the device and inode of a directory; None if there is no directory, or it cannot be seen."""
     try:
         status = root.stat()
-    except OSError:
+    except (OSError, *GARBLED_ERRORS):
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 

@@ -73,10 +73,10 @@ class StatusCollector:
 
     def inspect_packs(self, now: float) -> bool:
         """Inspect the installed doc packs if something changed. Return whether the report is different now."""
-        changed = False
+        changes: list[bool] = []
         with isolated("The doc packs"):
-            changed = self._pack_status.refresh(now)
-        return changed
+            changes.append(self._pack_status.refresh(now))
+        return any(changes)
 
     def inspect(self, stores: Iterable[Store], now: float) -> None:
         """Inspect these stores again. A store whose inspection fails is reported with the reason."""
