@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.errors import EchodError
+from echod.errors import GARBLED_ERRORS, EchodError
 from echod.files import FileVersion, read_regular
+from echod.isolation import isolated
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.store.capabilities import CapabilityCache
@@ -193,7 +194,14 @@ class StoreReader:
 
     def highest_job(self) -> int:
         """Return the highest job number in the journal, after which a rebuilt database must continue; 0 for none."""
-        return max((info.job for info in self.history() if info.job is not None), default=0)
+        jobs = [0]
+        with as_store_error("read the journal in", self._journal.root):
+            roles = [role for store in self._journal.stores() for role in self._journal.roles(store)]
+        for role in roles:
+            with isolated(f"The journal of {role.path}"):
+                commits = _role_commits(self._journal, role, self._clock())
+                jobs += [info.job for info in commits if info.job is not None]
+        return max(jobs)
 
     def preview_undo(self, job: int) -> tuple[UndoPreview, ...]:
         """Return the effect that `Engine.undo` would have now, newest commit first. Read-only, takes no lock.
@@ -224,6 +232,8 @@ class StoreReader:
                         questions += [question for question in asked if question.key in consumed_keys]
             except StoreError as error:
                 log.info("role_unreadable", role=str(role.path), reason=str(error))
+            except GARBLED_ERRORS:
+                log.exception("role_unreadable", role=str(role.path))
         notices += self.find_overwritten(store)
         return Notices(
             tuple(sorted(notices, key=lambda notice: notice.at)),

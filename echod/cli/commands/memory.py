@@ -38,7 +38,7 @@ from echod.memory.model import Document
 from echod.runtime.locks import WorkerBusyError
 from echod.state.job import JobKind
 from echod.store.errors import BusyError
-from echod.store.layout import Role, Store, find_roles
+from echod.store.layout import Role, Store
 from echod.store.role_lock import STALE_LOCK_SECONDS, is_locked
 
 _MAX_CHARACTERS = 20_000

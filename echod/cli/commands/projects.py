@@ -362,8 +362,7 @@ def _update_gitignore(project: Path, store: Store) -> str:
             )
         if present:
             return ""
-        with file.open("a", encoding="utf-8") as stream:
-            stream.write(("" if not text or text.endswith("\n") else "\n") + f"{line}\n")
+        _replace_gitignore(file, text + ("" if not text or text.endswith("\n") else "\n") + f"{line}\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise EchodError(f"{file} cannot be changed: {reason}. Add the line {line} yourself.") from error
@@ -379,10 +378,13 @@ def _read_gitignore(file: Path) -> str:
 
 
 def _replace_gitignore(file: Path, text: str) -> None:
-    temporary = file.with_name(f".gitignore.echod-{os.getpid()}")
+    # Never in place: another name of the same file (a hard link) keeps its content.
+    temporary = file.with_name(f".gitignore.echod-{os.urandom(6).hex()}")
     try:
-        temporary.write_bytes(text.encode())
-        temporary.chmod(file.stat().st_mode & 0o7777)
+        with temporary.open("xb") as stream:
+            stream.write(text.encode())
+        if file.exists():
+            temporary.chmod(file.stat().st_mode & 0o7777)
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)

@@ -30,8 +30,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echod.files import FileVersion
-from echod.paths import PRIVATE_DIR_MODE
+from echod.errors import GARBLED_ERRORS
+from echod.files import FileVersion, read_regular
+from echod.log import get_logger
+from echod.paths import PRIVATE_DIR_MODE, make_private_directory
 from echod.store.journal.files import (
     BlobStore,
     append_fast,
@@ -50,7 +52,10 @@ from echod.store.journal.undo_index import RESTORED_FINDINGS, UNDO_SEQS, UndoInd
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.snapshot import content_digest
 
+log = get_logger(__name__)
+
 _ROOT_ROLE = "+root"
+_MAX_PATH_BYTES = 4096
 _NOTICE_FILES = (NOTICES, QUESTIONS, UNDO_SEQS, RESTORED_FINDINGS)
 
 
@@ -211,10 +216,10 @@ class RoleJournal:
     def own_mtimes(self) -> Mapping[str, int]:
         """Return files (relative to the store) with their modification time in nanoseconds as echod last left them."""
         try:
-            mtimes: dict[str, int] = json.loads(read_if_exists(self.root / "own-mtimes") or b"{}")
-        except ValueError:
-            return {}
-        return mtimes
+            mtimes = json.loads(read_if_exists(self.root / "own-mtimes") or b"{}")
+            return {str(path): int(mtime) for path, mtime in mtimes.items()}
+        except GARBLED_ERRORS:
+            return {}  # then they are merely unknown
 
     def record_own_mtimes(self, mtimes: Mapping[str, int]) -> None:
         """Record modification times. After a power cut they are merely unknown."""
@@ -281,7 +286,7 @@ class Journal:
         journal = self.role_journal(role)
         if not (journal.root / "journal-id").exists():
             # One by one: parents that mkdir creates itself would be readable for other users.
-            journal.root.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+            make_private_directory(journal.root.parent)
             journal.root.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             status = journal.root.stat()
             journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:12]
@@ -300,18 +305,23 @@ class Journal:
         return tuple(Role(store, "" if name == _ROOT_ROLE else name) for name in names)
 
     def stores(self) -> tuple[Store, ...]:
-        """Return every store that has a journal."""
-        try:
-            files = sorted(self.root.glob("*/project"))
-        except FileNotFoundError:
-            return ()
-        return tuple(store_at(Path(file.read_text())) for file in files)
+        """Return every store that has a journal. A directory that does not name its store is passed over."""
+        return tuple(store for file in sorted(self.root.glob("*/project")) if (store := _read_store(file)) is not None)
 
     def store_directory(self, store: Store) -> Path:
         """Return the directory of a store's journals."""
         if store.key not in self._stores:
             self._stores[store.key] = self.root / content_digest(store.key.encode())[:16]
         return self._stores[store.key]
+
+
+def _read_store(file: Path) -> Store | None:
+    try:
+        path = Path(os.fsdecode(read_regular(file, _MAX_PATH_BYTES)))
+        return store_at(path) if path.is_absolute() else None
+    except (OSError, ValueError, LookupError) as error:
+        log.warning("journal_skipped", path=str(file.parent), reason=repr(error))
+        return None
 
 
 def _memory_states(record: CommitRecord) -> list[KnownState]:
