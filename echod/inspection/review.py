@@ -14,27 +14,27 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, assert_never
 
-from echod.clock import local_date
+from echod.clock import local_date, local_datetime
 from echod.errors import EchodError
 from echod.files import VersionedCache
 from echod.inspection.cache import FileInspection, InspectionCache, MaintenancePlan
 from echod.log import get_logger
 from echod.memory.model import Layer
 from echod.projects.maintenance import MaintenancePolicy
-from echod.state.entries import EntryStore, QuestionKey
+from echod.state.entries import EntryStore
 from echod.state.job import JobKind
+from echod.state.review_answers import QuestionKey
 from echod.store import layout
 from echod.store.journal.notices import Notices, Question
 from echod.store.layout import Role, Store, original_findings_name
 from echod.store.reader import StoreReader
 
 FIRST_PRUNE_HOLD_SECONDS = 86_400.0
-"""How long the first prune of a memory file waits for the user if it would remove more than half of the file."""
+"""How long the first prune of a memory file waits for the user if it would remove much (`PruneExtent.hold_reason`)."""
 
 _ID_DIGITS = 8
 _DISMISSED = "nothing; it is not listed again"
@@ -79,7 +79,7 @@ class SuspiciousEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldFirstPrune:
-    """A held first prune that would remove more than half of a memory file."""
+    """A held first prune of a memory file."""
 
 
 class QuarantinedFile(NamedTuple):
@@ -202,11 +202,6 @@ def _item_id(role: Role, kind: str, *content: object) -> str:
 def first_prune_id(role: Role) -> str:
     """Return the id of the item about a role's held first prune. It is the same until the user prunes the file."""
     return _item_id(role, ReviewKind.FIRST_PRUNE)
-
-
-def removes_majority(lines_before: int, lines_after: int) -> bool:
-    """Return whether a prune removes so much of a file that the first one waits for the user."""
-    return 2 * lines_after < lines_before
 
 
 def first_prune_deadline(since: float, now: float) -> float | None:
@@ -380,10 +375,11 @@ class ReviewCollector:
         preview = None if plan is None else plan.prune_preview
         if preview is None:
             return
-        if held_since is not None and until is not None and removes_majority(preview.lines_before, preview.lines_after):
+        reason = preview.extent.hold_reason
+        if held_since is not None and until is not None and reason is not None:
             text = (
-                f"The first prune of this file would remove more than half of it ({preview.summary}). "
-                f"It waits until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}."
+                f"The first prune of this file {reason} ({preview.summary}). "
+                f"It waits until {local_datetime(until):%Y-%m-%d %H:%M}."
             )
             yield new_item(role, ReviewKind.FIRST_PRUNE, (), held_since, text, (), HeldFirstPrune())
         over = preview.over_limit

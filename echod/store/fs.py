@@ -161,9 +161,9 @@ class RenameUnsupportedError(Exception):
     """This file system or platform has no such rename."""
 
 
-def exchange(directory: Dir, one: str, other: str) -> None:
+def exchange(source: Dir, name: str, target: Dir, other_name: str) -> None:
     """Swap two names atomically, so that neither is ever absent."""
-    _rename(directory, one, directory, other, _EXCHANGE)
+    _rename(source, name, target, other_name, _EXCHANGE)
 
 
 def rename_noreplace_or_link(source: Dir, name: str, target: Dir, new_name: str) -> None:

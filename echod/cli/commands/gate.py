@@ -8,6 +8,7 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.execute import report_already_so
 from echod.cli.options import Number, WholeNumber
 from echod.cli.output import format_timestamp, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
@@ -115,9 +116,7 @@ def end(context: CommandContext, *, name: str, project: Path) -> None:
     with Database.open(context.paths.database) as database:
         ended = WorkflowLog(database).end(str(root), name, context.now())
     if not ended:
-        raise UsageError(
-            f"No workflow {name!r} is running in {short_path(str(root))}. `echod gate` lists the running ones."
-        )
+        report_already_so(context, f"no workflow {name!r} is running in {short_path(str(root))}")
     context.notify_daemon()
     context.print_info(f"{name} has ended.")
 

@@ -22,8 +22,8 @@ from echod.inspection import find_restored_findings
 from echod.inspection.review import HeldFirstPrune, OpenReviewItem, RestoredFindingsFile
 from echod.jobs import answer_review
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve_id
-from echod.state.entries import ReviewAnswer
 from echod.state.job import JobKind
+from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
 from echod.store.layout import Store
 
