@@ -5,6 +5,7 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+UV := uv pip install --quiet --python $(BIN)/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
@@ -13,11 +14,11 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "echod needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	if command -v uv >/dev/null; then \
-	  uv venv --quiet --clear --python $(PYTHON) .venv && uv pip install --quiet --python $(BIN)/python --editable . --group dev; \
+	  uv venv --quiet --clear --python $(PYTHON) .venv && $(UV) --require-hashes --requirement dev.lock && $(UV) --no-deps --editable .; \
 	else \
 	  $(PYTHON) -m venv .venv && $(PIP) 'pip>=25.1' && $(PIP) --editable . --group dev; \
 	fi
@@ -48,7 +49,7 @@ docs: $(READY)  ## build the documentation site into build/site and check its li
 	$(BIN)/zensical build --clean --strict
 
 lock: $(READY)  ## write dev.lock again: the versions and hashes of all dependencies, for every platform
-	uv pip compile --quiet --universal --upgrade --generate-hashes --no-header --no-annotate --all-extras --group dev \
+	uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-header --no-annotate --all-extras --group dev \
 	  pyproject.toml --output-file dev.lock
 
 release: $(READY)  ## walk through the checklist of a release without publishing anything
