@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +31,7 @@ def test_the_lock_has_a_version_and_hashes_of_every_direct_dependency() -> None:
     lock = (ROOT / "dev.lock").read_text()
     locked = {package_name(line) for line in lock.splitlines() if "==" in line}
     extras = project()["project"].get("optional-dependencies", {}).values()
-    direct = [*project()["project"]["dependencies"], *project()["dependency-groups"]["dev"], *sum(extras, [])]
+    direct = [*project()["project"]["dependencies"], *project()["dependency-groups"]["dev"], *chain(*extras)]
 
     assert {package_name(requirement) for requirement in direct} - {"echod-memory"} <= locked
     assert "--hash=sha256:" in lock
