@@ -44,6 +44,7 @@ from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
 from echod.state.database import DatabaseUnavailableError
+from echod.state.job import JobState
 from echod.state.repair import LOST_WITH_DATABASE
 from echod.status.collect import StatusCollector
 from echod.store.layout import Store
@@ -70,6 +71,8 @@ SLOW_INSPECTION_SECONDS, HOLD_OFF_FACTOR = 0.1, 10.0
 need the processor."""
 
 MAX_WAIT_SECONDS = HEARTBEAT_SECONDS
+
+_MAX_DEFERRED_JOBS = 10_000
 
 _SPOOL_KEY = ""
 """Represents the hooks' events among the stores in the debounce."""
@@ -219,6 +222,9 @@ class DaemonLoop:
         hints = (*self._projects_by_marker_directory, self.services.paths.state, self.services.paths.spool)
         self.event_source.watch(WatchTargets(roots=roots, hints=tuple(dict.fromkeys(hints))))
         self.services.inbox.refresh(now)
+        if self._reconciled_at is None:  # an earlier process may have deferred them
+            deferred = self.services.queue_view.list_jobs({JobState.DEFERRED}, limit=_MAX_DEFERRED_JOBS)
+            self._gated_stores |= {job.store for job in deferred}
         for store in self._discovered.stores:
             self._queue_maintenance(store, now, self._queue_findings(store, now))
             self._status_collector.inspect([store], now)  # at once, while its files are in the caches
