@@ -54,6 +54,8 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
         "Inspect",
         (
             CommandEntry("status", "status:status", "Show service health, queued work and warnings."),
+            CommandEntry("search", "search:search", "Find entries, learnings and solutions by words."),
+            CommandEntry("brief", "search:brief", "Summarize the memory that matters for a task."),
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
             CommandEntry("explain", "entries:explain", "Explain an entry's score and the rules that apply to it."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),

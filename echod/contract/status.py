@@ -9,6 +9,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import types
 import typing
 from dataclasses import dataclass, field
@@ -71,7 +72,7 @@ def from_json(kind: type[Report], text: str) -> Report:
         if values["schema"] != SCHEMA:
             raise ValueError(f"schema {values['schema']} is not {SCHEMA}")
         report = _decode(kind, values)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
         raise ValueError(f"this is not a {kind.__name__}") from error
     assert isinstance(report, kind)  # noqa: S101  for the type checker
     return report
@@ -92,7 +93,20 @@ def _decode(hint: Any, value: Any) -> Any:
         return {key: _decode(arguments[1], item) for key, item in value.items()}
     if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "_fields")):
         return hint(**{name: _decode(kind, value[name]) for name, kind in _field_types(hint).items() if name in value})
-    return hint(value) if isinstance(hint, type) and issubclass(hint, StrEnum) else value
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return hint(value)
+    if hint in _SCALARS and not _is_scalar(hint, value):
+        raise ValueError(f"{value!r:.40} is not of the type {hint.__name__}")
+    return value
+
+
+_SCALARS = (str, int, float, bool)
+
+
+def _is_scalar(hint: type, value: Any) -> bool:
+    if hint is float:
+        return type(value) is int or (type(value) is float and math.isfinite(value))
+    return type(value) is hint
 
 
 _UNIONS = (types.UnionType, typing.Union)

@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from queue import SimpleQueue
 
 from echod.errors import EchodError
+from echod.isolation import isolated
 from echod.log import get_logger
 from echod.runtime import WorkerBusyError
 from echod.scheduler.worker import FinishedJob, Worker
@@ -125,11 +126,13 @@ class WorkerThread:
         try:
             with self.acquire_lock():
                 for store in stores.values():
-                    if not self.worker.merge_late_writes(store):
-                        self.on_must_wait(store)
+                    with isolated(store.key):
+                        if not self.worker.merge_late_writes(store):
+                            self.on_must_wait(store)
                 if self._retention_requested.is_set():
                     self._retention_requested.clear()
-                    self.worker.apply_retention()
+                    with isolated("The retention"):
+                        self.worker.apply_retention()
         except WorkerBusyError:
             log.info("late_writes_deferred", stores=len(stores))
             for store in stores.values():

@@ -14,12 +14,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, assert_never
 
-from echod.clock import local_date
+from echod.clock import local_date, local_datetime
 from echod.errors import EchodError
 from echod.files import VersionedCache
 from echod.inspection.cache import FileInspection, InspectionCache, MaintenancePlan
@@ -390,7 +389,7 @@ class ReviewCollector:
         if held_since is not None and until is not None and reason is not None:
             text = (
                 f"The first prune of this file {reason} ({preview.summary}). "
-                f"It waits until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}."
+                f"It waits until {local_datetime(until):%Y-%m-%d %H:%M}."
             )
             yield new_item(role, ReviewKind.FIRST_PRUNE, (), held_since, text, (), HeldFirstPrune())
         over = preview.over_limit

@@ -14,6 +14,7 @@ import structlog
 
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
+from echod.isolation import error_reason
 from echod.jobs import compress, consolidate, observe, promote, prune
 from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
 from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
@@ -151,7 +152,7 @@ class Worker:
 
     def _run_job(self, job: Job) -> FinishedJob:
         started = self._clock()
-        finished = self._run_guarded(job, layout.store_at(Path(job.store)))
+        finished = self._run_guarded(job)
         self._unsaved = finished
         self._save_pending(finished)
         log.info("job_finished", outcome=type(finished.outcome).__name__, seconds=round(self._clock() - started, 3))
@@ -162,10 +163,10 @@ class Worker:
         self._unsaved = None
         return finished
 
-    def _run_guarded(self, job: Job, store: Store) -> FinishedJob:
+    def _run_guarded(self, job: Job) -> FinishedJob:
         """Run a job, and convert its errors to outcomes, so that they do not end the service."""
         try:
-            return self._run_if_allowed(job, store)
+            return self._run_if_allowed(job, layout.store_at(Path(job.store)))
         except (BusyError, DatabaseUnavailableError) as error:
             return FinishedJob(job, JobDeferred(str(error), self._clock() + _BUSY_RETRY_SECONDS))
         except RefusedError as error:
@@ -177,7 +178,7 @@ class Worker:
             return FinishedJob(job, JobFailed(str(error)))
         except Exception as error:
             log.exception("job_crashed")
-            return FinishedJob(job, JobFailed(f"an unexpected {type(error).__name__}; the log has the report"))
+            return FinishedJob(job, JobFailed(error_reason(error)))
 
     def _run_if_allowed(self, job: Job, store: Store) -> FinishedJob:
         settings = self._job_settings(store.project)

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from echod.errors import EchodError
-from echod.files import write_private_durable
+from echod.files import read_regular, write_private_durable
 from echod.runtime import Liveness
 
 START_TIMEOUT_SECONDS = 20.0
@@ -28,6 +28,7 @@ MANAGED_MARK = b"Managed by echod"
 """Identifies the service files that echod wrote."""
 
 _POLL_SECONDS = 0.05
+_MAX_FILE_BYTES = 1024 * 1024
 
 _RECORDED_VARIABLES = ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 """These decide where memory, settings and state are. A service without them would use other directories."""
@@ -187,7 +188,7 @@ class ManagedFile:
     def read(self) -> bytes | None:
         """Return the content, or None if the file does not exist."""
         try:
-            return self.path.read_bytes()
+            return read_regular(self.path, _MAX_FILE_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:

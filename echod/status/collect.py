@@ -7,9 +7,11 @@ from what was read. Only `read_pauses` and `own_file_warnings` read files themse
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from echod.app.context import ReadContext, process_is_alive
@@ -32,7 +34,8 @@ from echod.contract.status import (
 from echod.errors import StateError
 from echod.files import write_runtime_file
 from echod.inspection import InspectionCache, RestoredFindings, find_restored_findings
-from echod.paths import Paths
+from echod.isolation import isolated
+from echod.paths import Paths, insecure_directory_warnings
 from echod.projects.discovery import DiscoveredStores
 from echod.projects.registry import PausedProjects, ProjectRegistry
 from echod.runtime.system import MIN_FREE_BYTES, has_free_space
@@ -68,26 +71,38 @@ class StatusCollector:
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
         """Note that registries of doc packs, or these projects' settings about them, may have changed."""
-        self._pack_status.invalidate(projects)
+        with isolated("The registries of doc packs"):
+            self._pack_status.invalidate(projects)
 
     def inspect_packs(self, now: float) -> bool:
         """Inspect the installed doc packs if something changed. Return whether the report is different now."""
-        return self._pack_status.refresh(now)
+        changes: list[bool] = []
+        with isolated("The doc packs"):
+            changes.append(self._pack_status.refresh(now))
+        return any(changes)
 
     def inspect(self, stores: Iterable[Store], now: float) -> None:
-        """Inspect these stores again."""
-        context = self._read_context
+        """Inspect these stores again. A store whose inspection fails is reported with the reason."""
         for store in stores:
-            verdict = context.project_gate.check(store.project, layout.find_stores_in_resolved_root(store.project), now)
-            project_settings = context.project_settings.read(store.project)
-            maintenance = context.maintenance_policy_from(project_settings.settings)
-            self._project_warnings[store.project] = project_settings.warnings
-            notices, roles = context.reader.collect_notices(store), layout.list_roles(store)
-            restored = self._restored_findings[store.key] = find_restored_findings(context.reader, notices)
-            items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
-            limit = maintenance.policy.memory_line_limit
-            store_info = inspect_store(context.inspections, store, roles, limit, gate_report(verdict))
-            self._store_infos[store.key] = replace(store_info, review=len(items))
+            with isolated(store.key, partial(self._note_problem, store)):
+                self._inspect_store(store, now)
+
+    def _note_problem(self, store: Store, problem: str) -> None:
+        self._restored_findings[store.key] = ()
+        self._store_infos[store.key] = StoreInfo(path=store.key, problem=problem)
+
+    def _inspect_store(self, store: Store, now: float) -> None:
+        context = self._read_context
+        verdict = context.project_gate.check(store.project, layout.find_stores_in_resolved_root(store.project), now)
+        project_settings = context.project_settings.read(store.project)
+        maintenance = context.maintenance_policy_from(project_settings.settings)
+        self._project_warnings[store.project] = project_settings.warnings
+        notices, roles = context.reader.collect_notices(store), layout.list_roles(store)
+        restored = self._restored_findings[store.key] = find_restored_findings(context.reader, notices)
+        items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
+        limit = maintenance.policy.memory_line_limit
+        store_info = inspect_store(context.inspections, store, roles, limit, gate_report(verdict))
+        self._store_infos[store.key] = replace(store_info, review=len(items))
 
     def stores_with_expired_gate(self, now: float) -> tuple[str, ...]:
         """Return the stores whose verdict may have changed since the last inspection only because time passed."""
@@ -215,9 +230,18 @@ def inspect_store(
     if roles.error is not None:
         problem = f"It cannot be listed: {roles.error.strerror}. Check the permissions of {store.root}."
         return StoreInfo(path=store.key, gate=gate, problem=problem)
-    inspected = [_inspect_role(inspections, role, limit) for role in roles.roles]
+    inspected = [_inspect_role_isolated(inspections, role, limit) for role in roles.roles]
     infos = tuple(info for info, _ in inspected)
     return StoreInfo(path=store.key, roles=infos, gate=gate, quarantined=sum(number for _, number in inspected))
+
+
+def _inspect_role_isolated(inspections: InspectionCache, role: Role, limit: int) -> tuple[RoleInfo, int]:
+    problems: list[str] = []
+    inspected: list[tuple[RoleInfo, int]] = []
+    with isolated(str(role.path), problems.append):
+        inspected.append(_inspect_role(inspections, role, limit))
+    failed = (RoleInfo(role.name, lines=None, limit=limit, entries={}, findings=0, problem=text) for text in problems)
+    return next(iter(inspected), None) or (next(failed), 0)
 
 
 def _inspect_role(inspections: InspectionCache, role: Role, limit: int) -> tuple[RoleInfo, int]:
@@ -324,6 +348,8 @@ def own_file_warnings(paths: Paths, now: float) -> Iterator[StatusWarning]:
     if not has_free_space(paths.state):
         text = f"Less than {MIN_FREE_BYTES >> 20} MiB free on the disk holding {paths.state}. Jobs are paused."
         yield StatusWarning("disk-full", Severity.ERROR, now, text, "Free some space. echod resumes by itself.")
+    for text in insecure_directory_warnings(paths, os.getuid()):
+        yield StatusWarning("directory-insecure", Severity.WARNING, now, text, "")
     if copies := list_damaged_copies(paths.database):
         text = "The state database was damaged and rebuilt. The damaged one was kept. No memory was touched. "
         text += LOST_WITH_DATABASE

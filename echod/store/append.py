@@ -10,10 +10,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from echod.files import full_fsync, write_all
 from echod.memory.model import MAX_FILE_BYTES
 from echod.store.create import ensure_directory
 from echod.store.errors import as_store_error
-from echod.store.fs import full_fsync, read_all, write_all
+from echod.store.fs import read_all
 from echod.store.layout import MEMORY, Role
 
 

@@ -45,6 +45,16 @@ class StoreError(EchodError):
     """The file system refused an operation."""
 
 
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether an error, or one that caused it, is that a disk is full or a quota is used up."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        cause = cause.__cause__
+    return False
+
+
 @contextmanager
 def as_store_error(action: str, path: Path) -> Iterator[None]:
     """Turn an `OSError` inside the block into a `StoreError` about `path`: "Could not {action} {path}"."""

@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.errors import EchodError
+from echod.errors import GARBLED_ERRORS, EchodError
 from echod.files import FileVersion, read_regular
+from echod.isolation import isolated
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.store.capabilities import CapabilityCache
@@ -34,6 +35,7 @@ from echod.store.journal.notices import (
     read_questions,
 )
 from echod.store.journal.records import CommitRecord, RecordState
+from echod.store.journal.timeline import Reading, Timeline
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory, open_role_directory
@@ -82,10 +84,15 @@ def list_records(journal: Journal, role: Role) -> tuple[CommitRecord, ...]:
     return tuple(by_seq[seq] for seq in sorted(by_seq))
 
 
-def _role_commits(journal: Journal, role: Role) -> list[CommitInfo]:
+def _role_commits(journal: Journal, role: Role, now: float) -> list[CommitInfo]:
     records = list_records(journal, role)
     undone = {seq: record.job for record in records for seq in record.undoes}
-    return [CommitInfo(role.store, role, r.seq, r.job, r.kind, r.summary, r.at, undone.get(r.seq)) for r in records]
+    timeline = Timeline((Reading(record.at, record.clock) for record in records), now)
+    times = [timeline.estimate(record.at, now) for record in records]
+    return [
+        CommitInfo(role.store, role, r.seq, r.job, r.kind, r.summary, at, undone.get(r.seq))
+        for r, at in zip(records, times, strict=True)
+    ]
 
 
 class StoreReader:
@@ -163,7 +170,8 @@ class StoreReader:
         with as_store_error("read the journal in", self._journal.root):
             selected = self._journal.stores() if stores is None else stores
             roles = [role for store in selected for role in self._journal.roles(store)]
-            commits = [info for role in roles for info in _role_commits(self._journal, role)]
+            now = self._clock()
+            commits = [info for role in roles for info in _role_commits(self._journal, role, now)]
         return tuple(sorted(commits, key=lambda info: (info.at, info.seq), reverse=True))
 
     def memory_commits(self, role: Role) -> tuple[MemoryCommit, ...]:
@@ -174,7 +182,7 @@ class StoreReader:
         journal, path = self._journal.role_journal(role), str(PurePosixPath(role.name, MEMORY))
         commits = []
         with as_store_error("read the journal in", self._journal.root):
-            infos = {info.seq: info for info in _role_commits(self._journal, role)}
+            infos = {info.seq: info for info in _role_commits(self._journal, role, self._clock())}
             for record in list_records(self._journal, role):
                 for write in record.writes:
                     if write.path == path and record.state is not RecordState.INTENT:
@@ -186,7 +194,14 @@ class StoreReader:
 
     def highest_job(self) -> int:
         """Return the highest job number in the journal, after which a rebuilt database must continue; 0 for none."""
-        return max((info.job for info in self.history() if info.job is not None), default=0)
+        jobs = [0]
+        with as_store_error("read the journal in", self._journal.root):
+            roles = [role for store in self._journal.stores() for role in self._journal.roles(store)]
+        for role in roles:
+            with isolated(f"The journal of {role.path}"):
+                commits = _role_commits(self._journal, role, self._clock())
+                jobs += [info.job for info in commits if info.job is not None]
+        return max(jobs)
 
     def preview_undo(self, job: int) -> tuple[UndoPreview, ...]:
         """Return the effect that `Engine.undo` would have now, newest commit first. Read-only, takes no lock.
@@ -217,6 +232,8 @@ class StoreReader:
                         questions += [question for question in asked if question.key in consumed_keys]
             except StoreError as error:
                 log.info("role_unreadable", role=str(role.path), reason=str(error))
+            except GARBLED_ERRORS:
+                log.exception("role_unreadable", role=str(role.path))
         notices += self.find_overwritten(store)
         return Notices(
             tuple(sorted(notices, key=lambda notice: notice.at)),

@@ -20,7 +20,7 @@ from echod.inspection import InspectionCache, ReviewCollector, find_restored_fin
 from echod.inspection.entry_facts import record_entries
 from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem
 from echod.jobs import answer_review, consolidate, prune
-from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobOutcome, JobResources
+from echod.jobs.base import JobDeferred, JobDone, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache, consolidate_selected, preview_selected
 from echod.memory.consolidation.plan import ConsolidationPlan
 from echod.memory.document import parse

@@ -27,7 +27,7 @@ from echod.cli.execute import (
 )
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.targets import filter_roles
+from echod.cli.targets import filter_roles, list_roles_of
 from echod.clock import local_date
 from echod.errors import EchodError, UsageError
 from echod.jobs import manual
@@ -38,7 +38,7 @@ from echod.memory.model import Document
 from echod.runtime.locks import WorkerBusyError
 from echod.state.job import JobKind
 from echod.store.errors import BusyError
-from echod.store.layout import Role, Store, find_roles
+from echod.store.layout import Role, Store
 from echod.store.role_lock import STALE_LOCK_SECONDS, is_locked
 
 _MAX_CHARACTERS = 20_000
@@ -173,7 +173,7 @@ def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: boo
     project = context.find_project(path)
     today = local_date(context.now())
     with context.open_read_context() as read_context:
-        roles = filter_roles((found for store in context.list_stores(project) for found in find_roles(store)), role)
+        roles = filter_roles(list_roles_of(context.list_stores(project)), role)
         plans = {found: manual.plan_role_reset(read_context.reader.read_role(found), today) for found in roles}
     changed = [found for found, plan in plans.items() if plan.files]
     lines = [line for found, plan in plans.items() for line in _reset_lines(found, plan)]

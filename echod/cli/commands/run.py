@@ -6,7 +6,6 @@ shows the results.
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import itertools
 import sys
@@ -25,10 +24,11 @@ from echod.cli.commands.status import check_liveness
 from echod.cli.context import CommandContext, ProgressLine
 from echod.cli.execute import LOCK_TIMEOUT_SECONDS
 from echod.cli.options import PATH, Number
-from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, wrap
+from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, problem_line, wrap
 from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
-from echod.inspection import find_restored_findings
+from echod.inspection import RestoredFindings, find_restored_findings
+from echod.isolation import isolated
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
@@ -164,7 +164,7 @@ def _release_first_prunes(services: Services, stores: Collection[Store]) -> tupl
         return ()
     released = []
     for store in stores:
-        with contextlib.suppress(OSError):  # reconciling reports a store that cannot be listed
+        with isolated(store.key):  # reconciling reports a store that cannot be listed
             roles = services.entries.release_first_prune(store.key, [role.name for role in find_roles(store)])
             released.append(ReleasedPrunes(store.key, roles))
     return tuple(released)
@@ -185,9 +185,11 @@ class _RunOnce:
         engine, packs = self.services.engine, self.services.read_context.pack_locations
         with self._hold_worker_lock():
             engine.recover((*self.stores, *packs.stores))
-            sync_manifests(engine, packs.claude_home)
+            with isolated("The list of doc packs"):
+                sync_manifests(engine, packs.claude_home)
             for store in (*self.stores, *packs.stores):
-                self.services.worker.merge_late_writes(store)
+                with isolated(store.key):
+                    self.services.worker.merge_late_writes(store)
         return self._work_until_idle()
 
     def _work_until_idle(self) -> bool:
@@ -222,12 +224,15 @@ class _RunOnce:
         services, now = self.services, self.context.now()
         problems: list[str] = []
         for store in self.stores:
-            need_settings = services.read_context.need_settings(store.project)
-            found = reconcile(store, need_settings, services.queue, now, services.inbox, services.maintenance_finder)
-            problems += [wrap(f"! {problem.text}", hang="  ") for problem in found]
-            # A job that an earlier run deferred is tried again.
-            services.queue.wake_deferred(store.key, now)
-        return problems
+            with isolated(store.key, problems.append):
+                need_settings = services.read_context.need_settings(store.project)
+                found = reconcile(
+                    store, need_settings, services.queue, now, services.inbox, services.maintenance_finder
+                )
+                problems += [problem.text for problem in found]
+                # A job that an earlier run deferred is tried again.
+                services.queue.wake_deferred(store.key, now)
+        return [problem_line(problem) for problem in problems]
 
     def _run_due_jobs(self) -> Iterator[FinishedJob]:
         """Run due jobs until a deferred one is due a second time, since it may be due again at once."""
@@ -323,11 +328,11 @@ class _RunOnce:
         failed_jobs = [job for job in dead_jobs if job.store in keys and job.kind not in MANUAL_KINDS]
         for job in reversed(failed_jobs):
             click.echo(_job_text("gave up", job, f"{job.result} When that is fixed: echod jobs retry {job.id}"))
-        restored_findings = [
-            restored
-            for store in self.stores
-            for restored in find_restored_findings(services.engine, services.engine.collect_notices(store))
-        ]
+        restored_findings: list[RestoredFindings] = []
+        for store in self.stores:
+            with isolated(store.key):
+                notices = services.engine.collect_notices(store)
+                restored_findings += find_restored_findings(services.engine, notices)
         for restored in restored_findings:
             store_path = fit_path(restored.role.store.key, WIDTH - 8)
             self.context.print_info(f"for you {restored.role.name}\n        {store_path}")

@@ -12,6 +12,7 @@ import click
 from echod import __version__
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.leftovers import settle_and_report
 from echod.cli.options import WholeNumber
 from echod.cli.output import short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
@@ -49,9 +50,16 @@ def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
 @options.dry_run
 @pass_command_context
 def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Stop the service and remove it. Memories, state and settings stay."""
+    """Stop the service and remove it. Memories, state and settings stay.
+
+    Replaced versions of files, which echod follows for a day, are merged and deleted now.
+    """
     if not dry_run:
         _print_sentences(context, _open_service(context).uninstall(force=force))
+        if context.paths.journal.is_dir():
+            with context.open_read_context() as read_context:
+                stores = read_context.discover_stores().stores
+            settle_and_report(context, stores)
         return
     state = _open_service(context).read_state(_service_config(context))
     verb = "would be removed and the service stopped" if state.installed else "does not exist; nothing to do"

@@ -75,7 +75,8 @@ def read_healed_memory(context: CommitContext) -> Snapshot:
 def record_deletion(context: CommitContext, plan: CommitPlan) -> None:
     """Record the absence of the memory file as the newest known state, if the plan removed the file."""
     if any(consume.path == context.memory_path for consume in plan.consumes):
-        absent = KnownState(context.journal.blobs.put(b""), context.next_timestamp(), git_head(context))
+        digest = context.journal.blobs.put(b"")
+        absent = KnownState(digest, context.next_timestamp(), git_head(context), context.clock())
         context.journal.record_states([absent])
 
 
@@ -352,7 +353,7 @@ def _record_state(context: CommitContext, snapshot: Snapshot) -> None:
     if state and (state.digest, state.head) == (digest, head):
         return
     context.journal.blobs.put(snapshot.text)
-    context.journal.record_states([KnownState(digest, context.next_timestamp(), head)])
+    context.journal.record_states([KnownState(digest, context.next_timestamp(), head, context.clock())])
 
 
 def _wait_if_just_emptied(context: CommitContext, snapshot: Snapshot) -> None:
