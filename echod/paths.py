@@ -99,6 +99,11 @@ class Paths:
         return self.runtime / "status.json"
 
     @property
+    def warnings(self) -> Path:
+        """Since when each warning of the status exists."""
+        return self.runtime / "warnings.json"
+
+    @property
     def inspections(self) -> Path:
         """The stored inspections, so that the next process need not read unchanged files."""
         return self.runtime / "inspections.json"

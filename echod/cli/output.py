@@ -103,9 +103,15 @@ def format_duration(seconds: float) -> str:
     return f"{whole // _DAY} days"
 
 
+_SOON_SECONDS = 120.0
+"""Within this time, "again at 14:25" would name the present minute."""
+
+
 def format_timestamp(at: float, now: float) -> str:
-    """Format a moment in local time: `14:05` today, otherwise with the date."""
+    """Format a moment in local time: `14:05` today, with seconds if it is about to come, otherwise with the date."""
     local, today = local_datetime(at), local_datetime(now)
+    if 0 < at - now < _SOON_SECONDS:
+        return local.strftime("%H:%M:%S")
     return local.strftime("%H:%M" if local.date() == today.date() else "%Y-%m-%d %H:%M")
 
 

@@ -263,7 +263,10 @@ class ProjectsReport(NamedTuple):
 
 
 class ReviewItem(NamedTuple):
-    """A row of `echod review`: its text, the headings that it is about, and what each answer would change."""
+    """A row of `echod review`: its text, the headings that it is about, and what each answer would change.
+
+    `accept` and `reject` are None for information, which can only be dismissed.
+    """
 
     id: str
     store: str
@@ -272,8 +275,9 @@ class ReviewItem(NamedTuple):
     at: Timestamp
     text: str
     titles: tuple[str, ...]
-    accept: str
-    reject: str
+    accept: str | None
+    reject: str | None
+    dismiss: str
 
 
 class ReviewReport(NamedTuple):

@@ -42,7 +42,7 @@ def _plain(value: Any) -> Any:
     if isinstance(value, tuple) and not hasattr(value, "_fields"):
         return [_plain(item) for item in value]
     if isinstance(value, tuple) or dataclasses.is_dataclass(value):
-        kind: type[Any] = type(value)
+        kind: Any = type(value)
         times = _time_fields(kind)
         fields = ((name, getattr(value, name)) for name in _field_types(kind))
         return {name: _iso_time(field) if name in times else _plain(field) for name, field in fields}

@@ -45,6 +45,7 @@ from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
 from echod.state.database import DatabaseUnavailableError
+from echod.state.job import JobState
 from echod.state.repair import LOST_WITH_DATABASE
 from echod.status.collect import StatusCollector
 from echod.store.layout import Store
@@ -76,6 +77,8 @@ PROBLEM_RETRY_SECONDS = 60.0
 _MAX_SHOWN_PROBLEMS = 20
 
 MAX_WAIT_SECONDS = HEARTBEAT_SECONDS
+
+_MAX_DEFERRED_JOBS = 10_000
 
 _SPOOL_KEY = ""
 """Represents the hooks' events among the stores in the debounce."""
@@ -244,6 +247,9 @@ class DaemonLoop:
         hints = (*self._projects_by_marker_directory, self.services.paths.state, self.services.paths.spool)
         self.event_source.watch(WatchTargets(roots=roots, hints=tuple(dict.fromkeys(hints))))
         self.services.inbox.refresh(now)
+        if self._reconciled_at is None:  # an earlier process may have deferred them
+            deferred = self.services.queue_view.list_jobs({JobState.DEFERRED}, limit=_MAX_DEFERRED_JOBS)
+            self._gated_stores |= {job.store for job in deferred}
         for store in self._discovered.stores:
             with isolated(store.key, self._problems.append):
                 self._queue_maintenance(store, now, self._queue_findings(store, now))

@@ -37,7 +37,9 @@ FIRST_PRUNE_HOLD_SECONDS = 86_400.0
 """How long the first prune of a memory file waits for the user if it would remove much (`PruneExtent.hold_reason`)."""
 
 _ID_DIGITS = 8
-_DISMISSED = "nothing; it is not listed again"
+DISMISS_EFFECT = "it is not listed again, and nothing else changes"
+"""The effect of dismissing any item."""
+
 _WRONG_NAME_PROBLEM = "its name is not the name of a findings file"
 
 log = get_logger(__name__)
@@ -137,8 +139,14 @@ class OpenReviewItem(NamedTuple):
     subject: ReviewSubject
 
     @property
-    def accept_effect(self) -> str:
-        """The effect of accepting it."""
+    def is_information(self) -> bool:
+        """True if there is nothing to decide, so that it can only be dismissed."""
+        unreadable = isinstance(self.subject, QuarantinedFile) and self.subject.problem is not None
+        return unreadable or isinstance(self.subject, Information)
+
+    @property
+    def accept_effect(self) -> str | None:
+        """The effect of accepting it; None if it is information."""
         match self.subject:
             case LayerClaim(entry, layer):
                 return f"{entry} becomes {layer.value}: no rule removes it from then on"
@@ -150,18 +158,20 @@ class OpenReviewItem(NamedTuple):
                 return "it is pruned as soon as no workflow runs"
             case QuarantinedFile(_, findings, _, None):
                 return f"it is moved back as {findings} and read again"
-            case QuarantinedFile(_, _, _, problem):
-                return f"nothing yet, since it cannot be read: {problem}"
+            case QuarantinedFile():
+                return None
             case RestoredFindingsFile(name):
                 return f"{name} is consolidated again"
             case Information():
-                return _DISMISSED
+                return None
             case other:
                 assert_never(other)
 
     @property
-    def reject_effect(self) -> str:
-        """The effect of rejecting it."""
+    def reject_effect(self) -> str | None:
+        """The effect of rejecting it; None if it is information."""
+        if self.is_information:
+            return None
         match self.subject:
             case LayerClaim():
                 return "nothing; it stays inscribed, and is not listed again"
@@ -176,7 +186,7 @@ class OpenReviewItem(NamedTuple):
             case RestoredFindingsFile(name):
                 return f"{name} is moved to archive/findings, and nothing from it is added"
             case Information():
-                return _DISMISSED
+                return None
             case other:
                 assert_never(other)
 

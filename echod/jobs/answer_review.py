@@ -39,6 +39,8 @@ from echod.store.session import RoleView
 
 def changes_files(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
     """Return whether an answer changes files of the role. Other answers are only recorded."""
+    if answer is ReviewAnswer.DISMISSED or item.is_information:
+        return False
     if answer is ReviewAnswer.ACCEPTED:
         return isinstance(item.subject, LayerClaim | SupersededEntry | QuarantinedFile | RestoredFindingsFile)
     return isinstance(item.subject, SuspiciousEntry | RestoredFindingsFile)

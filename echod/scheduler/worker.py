@@ -232,7 +232,8 @@ class Worker:
 
     def _deferred_by_gate(self, job: Job, verdict: Verdict) -> FinishedJob:
         now = self._clock()
-        until = min(verdict.until or now + _GATE_RECHECK_SECONDS, now + _GATE_RECHECK_SECONDS)
+        # The same time as `echod gate` shows. If the gate opens earlier, the daemon wakes the job.
+        until = now + _GATE_RECHECK_SECONDS if verdict.until is None else verdict.until
         return FinishedJob(job, JobDeferred(describe_verdict(verdict), max(until, now + 0.1)), deferred_by_gate=True)
 
     def _save(self, finished: FinishedJob) -> None:

@@ -6,6 +6,7 @@ from what was read. Only `read_pauses` and `own_file_warnings` read files themse
 
 from __future__ import annotations
 
+import json
 import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator
@@ -31,6 +32,7 @@ from echod.contract.status import (
     WaitingJob,
 )
 from echod.errors import StateError
+from echod.files import write_runtime_file
 from echod.inspection import InspectionCache, RestoredFindings, find_restored_findings
 from echod.isolation import isolated
 from echod.paths import Paths, insecure_directory_warnings
@@ -63,7 +65,8 @@ class StatusCollector:
         self._store_infos: dict[str, StoreInfo] = {}
         self._project_warnings: dict[Path, tuple[str, ...]] = {}
         self._restored_findings: dict[str, tuple[RestoredFindings, ...]] = {}
-        self._first_seen: dict[tuple[str, str], float] = {}
+        self._first_seen = _read_first_seen(read_context.paths.warnings)
+        self._saved_first_seen = dict(self._first_seen)
         self._pack_status = PackStatus(read_context)
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
@@ -133,7 +136,8 @@ class StatusCollector:
             for store in discovered.stores
             if store.key in self._store_infos
         )
-        own_warnings = (
+        current_warnings = (
+            *warnings,
             *own_file_warnings(self._read_context.paths, now),
             *pause_problem,
             *(() if pauses is None else pause_warnings(pauses, discovered.missing, now)),
@@ -146,18 +150,50 @@ class StatusCollector:
                 (text for project in discovered.projects for text in self._project_warnings.get(project, ())), now
             ),
         )
-        all_warnings = (*warnings, *self._with_first_seen(own_warnings, now))
+        all_warnings = self._with_first_seen(current_warnings, now)
         return StatusReport(
             health=_health(all_warnings, daemon),
             warnings=all_warnings,
             daemon=daemon,
             queue=queue,
             jobs={kind.value: JobKindInfo(r.last_success, r.last_failure) for kind, r in records.items()},
-            waiting=tuple(_waiting_job(job, interrupted=job.id in interrupted_ids) for job in reversed(waiting)),
+            waiting=tuple(self._waiting_job(job, interrupted=job.id in interrupted_ids) for job in reversed(waiting)),
             stores=stores,
             hooks=_hook_event_counts(self._read_context),
             packs=self._pack_status.infos,
         )
+
+    def _waiting_job(self, job: Job, *, interrupted: bool) -> WaitingJob:
+        """Return a job that waits. One that waits for the gate asks again when the gate may open, as that is now."""
+        store = self._store_infos.get(job.store)
+        gate = None if store is None or job.state is not JobState.DEFERRED else store.gate
+        due = job.due
+        if (
+            gate is not None
+            and gate.until is not None
+            and any(r.holds and r.marker in job.result for r in gate.reasons)
+        ):
+            due = gate.until
+        return WaitingJob(
+            job=job.id,
+            kind=job.kind.value,
+            store=job.store,
+            role=job.role,
+            state=JobState.QUEUED.value if interrupted else job.state.value,
+            reason=_INTERRUPTED_REASON if interrupted else job.result or job.reason,
+            due=due,
+        )
+
+    def save_first_seen(self) -> None:
+        """Write since when each warning exists, so that a restart of the daemon does not change it.
+
+        Raises:
+            OSError: the runtime directory cannot be written.
+        """
+        if self._first_seen != self._saved_first_seen:
+            rows = [[code, text, since] for (code, text), since in self._first_seen.items()]
+            write_runtime_file(self._read_context.paths.warnings, json.dumps(rows))
+            self._saved_first_seen = dict(self._first_seen)
 
     def _with_first_seen(self, warnings: Iterable[StatusWarning], now: float) -> tuple[StatusWarning, ...]:
         """Return the warnings, each with the time when it was first seen. Those that are resolved are forgotten."""
@@ -168,6 +204,15 @@ class StatusCollector:
             StatusWarning(w.code, w.severity, min(w.since, self._first_seen[w.code, w.text]), w.text, w.fix)
             for w in current
         )
+
+
+def _read_first_seen(file: Path) -> dict[tuple[str, str], float]:
+    """Return since when the daemon's last warnings existed; empty if it left none."""
+    try:
+        rows = json.loads(file.read_bytes())
+        return {(str(code), str(text)): float(since) for code, text, since in rows}
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def gate_report(verdict: Verdict, pauses: Iterable[GateReason] = ()) -> GateReport:
@@ -258,18 +303,6 @@ def _health(warnings: Iterable[StatusWarning], daemon: DaemonInfo | None) -> Hea
         return Health.DOWN
     serious = any(warning.severity is not Severity.NOTICE for warning in warnings)
     return Health.DEGRADED if serious else Health.HEALTHY
-
-
-def _waiting_job(job: Job, *, interrupted: bool) -> WaitingJob:
-    return WaitingJob(
-        job=job.id,
-        kind=job.kind.value,
-        store=job.store,
-        role=job.role,
-        state=JobState.QUEUED.value if interrupted else job.state.value,
-        reason=_INTERRUPTED_REASON if interrupted else job.result or job.reason,
-        due=job.due,
-    )
 
 
 # Warnings
