@@ -46,6 +46,15 @@ def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:
     return None
 
 
+def read_commit(root: Path) -> str | None:
+    """Return the commit that is checked out in the repository at `root`; None without one, or if it is unreadable."""
+    try:
+        head = _read_head(_git_dir(root)) if (root / ".git").exists() else ""
+    except (OSError, ValueError):
+        return None
+    return _valid_commit(head.rpartition(" ")[2]) or None
+
+
 def _read_tracked_file(git: Path, file: Path) -> TrackedFile | None:
     index = read_regular(git / "index", _MAX_INDEX_BYTES)
     # Version 4 of the index omits the part of a path that it shares with the previous one. Only the name is searched.
