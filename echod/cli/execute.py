@@ -53,7 +53,7 @@ _REFUSALS = (WriteNotAllowedError, JobRefusedError, UsageError, BusyError, Refus
 """Errors after which nothing was changed for the reason in the message. Any other error is a failure."""
 
 _UNGATED_KINDS = frozenset({JobKind.REMEMBER})
-"""What only adds text at the user's word. It appends as agents do, so a workflow does not hold it."""
+"""Kinds that only add text for the user. They append as agents do, so a workflow does not hold them."""
 
 
 def report_already_so(context: CommandContext, text: str) -> NoReturn:

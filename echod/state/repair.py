@@ -24,7 +24,7 @@ from echod.state.decisions import delete_decisions
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 """The suffixes of a database's files."""
 LOST_WITH_DATABASE: Final = (
-    "Your decisions were kept. The list of earlier jobs, and the ages and references of entries, start anew."
+    "Your decisions were kept. The list of earlier jobs, and the ages and references of entries, are lost."
 )
 """The effect of a rebuild, in sentences for the user."""
 _LOCK_SECONDS: Final = 10.0
