@@ -95,6 +95,14 @@ def _is_outdated(context: CommitContext, record: CommitRecord) -> bool:
 
 
 def _take_back(context: CommitContext, record: CommitRecord) -> None:
+    """Roll back a commit of which nothing is visible.
+
+    If the stage was lost, claimed findings may have been lost with it. They get their names back from the journal.
+    """
+    if any(write_state(context, write) is StageState.LOST for write in record.writes):
+        for consume in record.consumes:
+            _give_back(context, record, consume)
+        context.directory.root.sync()
     # If a findings file is not there any more, the text that the archive got may be its only copy.
     if all(_digest(context, consume.path) == consume.before_digest for consume in record.consumes):
         roll_back(context, record)
