@@ -91,7 +91,9 @@ def _is_outdated(context: CommitContext, record: CommitRecord) -> bool:
         return False
     if any(_digest(context, write.path) != write.before_digest for write in record.writes):
         return True
-    return bool(record.consumes and _memory_write(context, record) is None and not _is_memory_known(context))
+    if not (record.consumes or record.partial_consumes) or _memory_write(context, record) is not None:
+        return False
+    return not _is_memory_known(context)
 
 
 def _take_back(context: CommitContext, record: CommitRecord) -> None:
