@@ -348,6 +348,7 @@ def test_a_full_disk_under_its_own_files_is_reported_and_work_continues_when_the
         assert running.process.poll() is None
 
 
+@pytest.mark.slow
 def test_a_service_that_starts_on_a_full_disk_waits_for_space(home: Home, tmp_path: Path, small_disk: Path) -> None:
     full = Home(home.root, {"ECHOD_STATE_DIR": str(small_disk / "state")})
     root = make_project(tmp_path / "p")

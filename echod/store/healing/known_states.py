@@ -32,9 +32,10 @@ def recent_states(context: CommitContext) -> tuple[KnownDocument, ...]:
     """Return the known states within the history, oldest first, without those whose content was lost."""
     now = context.clock()
     timeline, oldest = context.journal.timeline(now), now - context.limits.history_seconds
-    states = [state._replace(since=timeline.earliest(state.since)) for state in context.journal.states()]
-    recent = (*(s for s in states[:-1] if s.since >= oldest), *states[-1:])
-    return tuple(known for state in recent if (known := load_state(context, state)) is not None)
+    states = context.journal.states()
+    recent = (*(s for s in states[:-1] if timeline.latest(s.since) >= oldest), *states[-1:])
+    bounded = (state._replace(since=timeline.earliest(state.since)) for state in recent)
+    return tuple(known for state in bounded if (known := load_state(context, state)) is not None)
 
 
 def load_state(context: CommitContext, state: KnownState) -> KnownDocument | None:
