@@ -40,11 +40,11 @@ def recent_states(context: CommitContext) -> tuple[KnownDocument, ...]:
 
     The history ends with the newest state. So an overwrite is recognized however long nothing looked at the file.
     """
-    timeline = context.journal.timeline(context.clock())
-    states = [state._replace(since=timeline.earliest(state.since)) for state in context.journal.states()]
-    oldest = states[-1].since - context.limits.history_seconds if states else 0.0
-    recent = (state for state in states if state.since >= oldest)
-    return tuple(known for state in recent if (known := load_state(context, state)) is not None)
+    timeline, states = context.journal.timeline(context.clock()), context.journal.states()
+    oldest = timeline.earliest(states[-1].since) - context.limits.history_seconds if states else 0.0
+    recent = (state for state in states if timeline.latest(state.since) >= oldest)
+    bounded = (state._replace(since=timeline.earliest(state.since)) for state in recent)
+    return tuple(known for state in bounded if (known := load_state(context, state)) is not None)
 
 
 def load_state(context: CommitContext, state: KnownState) -> KnownDocument | None:

@@ -91,10 +91,20 @@ def _is_outdated(context: CommitContext, record: CommitRecord) -> bool:
         return False
     if any(_digest(context, write.path) != write.before_digest for write in record.writes):
         return True
-    return bool(record.consumes and _memory_write(context, record) is None and not _is_memory_known(context))
+    if not (record.consumes or record.partial_consumes) or _memory_write(context, record) is not None:
+        return False
+    return not _is_memory_known(context)
 
 
 def _take_back(context: CommitContext, record: CommitRecord) -> None:
+    """Roll back a commit of which nothing is visible.
+
+    If the stage was lost, claimed findings may have been lost with it. They get their names back from the journal.
+    """
+    if any(write_state(context, write) is StageState.LOST for write in record.writes):
+        for consume in record.consumes:
+            _give_back(context, record, consume)
+        context.directory.root.sync()
     # If a findings file is not there any more, the text that the archive got may be its only copy.
     if all(_digest(context, consume.path) == consume.before_digest for consume in record.consumes):
         roll_back(context, record)
