@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import sys
 
 TYPE_CHECKING = False  # importing typing takes longer than a hook may run
@@ -23,16 +24,19 @@ def main() -> NoReturn:
         from echod.hooks.run import main as run_hook
 
         run_hook()
-    from echod.cli.output import print_error, write_crash_report
-    from echod.errors import EchodError, ExitCode
+    from echod.cli.output import print_error
+    from echod.errors import EchodError, ExitCode, os_reason
 
+    _open_missing_streams()
     _escape_unencodable_output()
     # structlog imports rich, if installed, to format tracebacks that are never printed here.
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
         from echod.cli.root import run_command_line
 
-        sys.exit(run_command_line(sys.argv[1:]))
+        code = run_command_line(sys.argv[1:])
+        sys.stdout.flush()  # at exit the interpreter itself would complain
+        sys.exit(code)
     except EchodError as error:
         print_error(str(error))
         sys.exit(error.exit_code)
@@ -40,11 +44,49 @@ def main() -> NoReturn:
         # The reader (head, less) has closed the pipe. With stderr closed the interpreter does not complain at exit.
         sys.stderr.close()
         sys.exit(ExitCode.OK)
+    except OSError as error:
+        if not _cannot_write_output(error):
+            _report_bug(error)
+        print_error(f"The output cannot be written: {os_reason(error)}.")
+        _discard_output()
+        sys.exit(ExitCode.FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPT_EXIT_CODE)
     except Exception as error:  # noqa: BLE001  the last boundary: a bug is reported with the location of its traceback
-        print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {write_crash_report(error)}")
-        sys.exit(ExitCode.FAILED)
+        _report_bug(error)
+
+
+def _report_bug(error: Exception) -> NoReturn:
+    from echod.cli.output import print_error, write_crash_report
+    from echod.errors import ExitCode
+
+    print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {write_crash_report(error)}")
+    sys.exit(ExitCode.FAILED)
+
+
+def _cannot_write_output(error: OSError) -> bool:
+    """Return whether an error is about standard output, which still has what it could not write."""
+    if error.filename is not None:
+        return False
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
+def _discard_output() -> None:
+    """Let the interpreter write what is left to nowhere, so that it does not complain at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
+
+
+def _open_missing_streams() -> None:
+    """Replace standard streams that the caller closed (`>&-`), so that no command needs to look for them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  open until exit
 
 
 def _escape_unencodable_output() -> None:

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Self
 
@@ -79,7 +79,8 @@ def run(paths: Paths, load: Callable[[], Settings], environ: Mapping[str, str]) 
     paths.create_directories()
     wake = threading.Event()
     notifier = Notifier.from_environment(environ, os.getpid())
-    with _Signals(wake) as signals, daemon_lock(paths.daemon_lock, this_process()) as lock:
+    owner = replace(this_process(), runtime=str(paths.runtime))
+    with _Signals(wake) as signals, daemon_lock(paths.daemon_lock, owner) as lock:
         log.info("started", version=__version__, pid=os.getpid(), state=str(paths.state))
         while True:
             if not _run_with_settings(paths, settings, settings_warning, environ, lock, notifier, signals):

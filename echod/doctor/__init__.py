@@ -56,7 +56,8 @@ def _run_all(context: DoctorContext, only_project: Path | None) -> Iterator[Chec
 
 def _discover(context: DoctorContext) -> DiscoveredStores:
     registered = ProjectRegistry(context.paths.projects).roots()
-    return discover_stores((*registered, *expand_globs(context.settings.projects)))
+    roots = (*registered, *expand_globs(context.settings.projects))
+    return discover_stores(roots, ProjectLocator.from_environment(context.environ))
 
 
 def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores) -> Iterator[Check]:

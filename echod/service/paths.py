@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from echod.paths import home_directory
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import ServiceError
 
@@ -28,18 +29,18 @@ def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
     """
     if platform == "linux":
         return systemd_unit_directory(environ) / SYSTEMD_UNIT
-    return launchd_agent_directory() / PLIST_NAME if platform == "darwin" else None
+    return launchd_agent_directory(environ) / PLIST_NAME if platform == "darwin" else None
 
 
 def systemd_unit_directory(environ: Mapping[str, str]) -> Path:
     """Return the directory in which systemd searches for the user's units; `XDG_CONFIG_HOME` may decide that."""
     configured = Path(environ.get("XDG_CONFIG_HOME", ""))
-    return (configured if configured.is_absolute() else Path.home() / ".config") / "systemd" / "user"
+    return (configured if configured.is_absolute() else home_directory(environ) / ".config") / "systemd" / "user"
 
 
-def launchd_agent_directory() -> Path:
+def launchd_agent_directory(environ: Mapping[str, str]) -> Path:
     """Return the directory in which launchd searches for the user's agents."""
-    return Path.home() / "Library" / "LaunchAgents"
+    return home_directory(environ) / "Library" / "LaunchAgents"
 
 
 def is_launchd_agent(environ: Mapping[str, str]) -> bool:

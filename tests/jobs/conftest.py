@@ -121,7 +121,7 @@ class Workspace:
             projects=lambda: self.registered,
             register=self.registered.append if self.auto_register else None,
             observations_enabled=lambda _: self.observations_enabled,
-            global_store=self.home / ".claude/echoes",
+            locator=ProjectLocator(self.home, self.home / ".claude"),
         )
         with Database.open(self.root / "state/echod.db") as database:
             observed = HookEventLog(database)

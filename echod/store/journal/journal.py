@@ -49,6 +49,9 @@ from echod.store.journal.undo_index import RESTORED_FINDINGS, UNDO_SEQS, UndoInd
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.snapshot import content_digest
 
+PROJECT_FILE = "project"
+"""Contains the path of the store of a journal."""
+
 _ROOT_ROLE = "+root"
 _NOTICE_FILES = (NOTICES, QUESTIONS, UNDO_SEQS, RESTORED_FINDINGS)
 
@@ -268,7 +271,7 @@ class Journal:
             journal.root.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             status = journal.root.stat()
             journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:6]
-            write_durable(journal.root.parent / "project", role.store.key.encode())
+            write_durable(journal.root.parent / PROJECT_FILE, role.store.key.encode())
             journal.undo_index.build()
             write_durable(journal.root / "journal-id", journal_id.encode())
         return journal
@@ -285,7 +288,7 @@ class Journal:
     def stores(self) -> tuple[Store, ...]:
         """Return every store that has a journal."""
         try:
-            files = sorted(self.root.glob("*/project"))
+            files = sorted(self.root.glob(f"*/{PROJECT_FILE}"))
         except FileNotFoundError:
             return ()
         return tuple(store_at(Path(file.read_text())) for file in files)
