@@ -135,9 +135,9 @@ def home_directory(environ: Mapping[str, str]) -> Path:
     Raises:
         ConfigurationError: there is neither, as for a user id that a container made up.
     """
-    home = environ.get("HOME", "")
-    if os.path.isabs(home):
-        return Path(home)
+    home = Path(environ.get("HOME", ""))
+    if home.is_absolute():
+        return home
     import pwd  # noqa: PLC0415  rarely needed
 
     try:
@@ -174,7 +174,7 @@ _CONFIG_HOME: Final = _UserDirectory(
 
 def _user_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Path:
     # platformdirs takes any HOME for a directory, an empty or relative one too.
-    if os.path.isabs(environ.get("HOME", "")) or os.path.isabs(environ.get(directory.variable, "")):
+    if any(Path(environ.get(name, "")).is_absolute() for name in ("HOME", directory.variable)):
         return directory.find(APP_NAME)
     return home_directory(environ) / directory.default / APP_NAME
 

@@ -1,8 +1,8 @@
 """Recognise a project that was renamed or moved, and carry along what echod recorded about it.
 
-Recorded are its journal (undo, log), the rows of its stores in the database (ages, references, pins, jobs) and its lines
-in the lists of projects and pauses. All of it is named by the project's path. A project counts as moved only if its old
-directory is gone; a copy is a project of its own.
+Recorded are its journal (undo, log), the rows of its stores in the database (ages, references, pins, jobs) and its
+lines in the lists of projects and pauses. All of it is named by the project's path. A project counts as moved only if
+its old directory is gone; a copy is a project of its own.
 """
 
 from __future__ import annotations
@@ -58,9 +58,9 @@ class RecordedProjects:
         new_projects = [project for project in dict.fromkeys(projects) if self._is_new(project)]
         if not new_projects or not (vanished := self._vanished_stores()):
             return ()
-        found = [MovedProject(old, new) for new in new_projects if (old := self._find_origin(new, vanished)) is not None]
+        origins = {new: self._find_origin(new, vanished) for new in new_projects}
         adopted: list[MovedProject] = []
-        for moved in found:
+        for moved in (MovedProject(old, new) for new, old in origins.items() if old is not None):
             try:
                 self.move(moved, lock_seconds=lock_seconds)
             except WorkerBusyError:

@@ -189,8 +189,8 @@ class CommandContext:
     def _no_project_message(self, start: Path) -> str:
         if start.is_file():
             return (
-                f"{start} is a file, and no directory above it has a memory. Name the directory of a project, or create "
-                f"one: echod init {shlex.quote(str(start.parent))}"
+                f"{start} is a file, and no directory above it has a memory. Name the directory of a project, "
+                "or create a memory in one: echod init PATH"
             )
         for above in (start, *start.parents):
             links = find_linked_stores(above)

@@ -9,7 +9,7 @@ import traceback
 from datetime import date, datetime
 from pathlib import Path
 
-from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, expand_home, paths_from_environment
+from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, paths_from_environment
 
 WIDTH = 80
 UNTITLED = "(untitled)"
@@ -74,8 +74,11 @@ def iso_date(day: date | None) -> str | None:
 
 def short_path(path: str) -> str:
     """Format `path` with `~` for the home directory."""
-    home = str(expand_home("~"))
-    if home in ("~", os.sep):  # none, or one in which every path is
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # there is none
+        return path
+    if home == os.sep:
         return path
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 

@@ -24,7 +24,6 @@ from echod.memory.observations import Observation, ObservationDropReason, observ
 from echod.projects.location import ProjectLocator
 from echod.projects.worktrees import main_worktree_path
 from echod.state.hook_events import HookEventLog
-from echod.store import layout
 from echod.store.layout import Role, Store
 
 log = get_logger(__name__)

@@ -147,7 +147,8 @@ def move_project_rows(database: Database, old: str, new: str, stores: Mapping[st
     """
     paths = {**stores, old: new}
     with database.write_transaction() as connection:
-        connection.execute("DELETE FROM job WHERE state IN ('queued', 'deferred') AND store " + _IN_JSON, (json.dumps(list(stores)),))
+        pending = f"DELETE FROM job WHERE state IN ('queued', 'deferred') AND store {_IN_JSON}"  # noqa: S608
+        connection.execute(pending, (json.dumps(list(stores)),))
         moved = 0
         for table, column, names in list(_project_columns(connection, old, list(stores))):
             for name in json.loads(names):

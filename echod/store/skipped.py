@@ -75,7 +75,9 @@ def _owner_fix(path: Path, depth: int) -> str | None:
     for below in STORE_DIRS:
         if root.parts[-len(below.parts) :] == below.parts:
             owner = root.parents[len(below.parts) - 1]
-            return None if owner == expand_home("~") else f"To maintain it where it is: {_command('echod', 'add', owner)}"
+            return (
+                None if owner == expand_home("~") else f"To maintain it where it is: {_command('echod', 'add', owner)}"
+            )
     return None
 
 
@@ -97,7 +99,9 @@ def _skipped_roles(store: Store) -> Iterator[SkippedItem]:
 
 def _linked_role(path: Path) -> SkippedItem:
     target = Path(os.path.realpath(path))
-    reason = f"{_shown(path)} is a symbolic link to {_shown(target)}. echod follows no link, so it maintains no role there."
+    reason = (
+        f"{_shown(path)} is a symbolic link to {_shown(target)}. echod follows no link, so it maintains no role there."
+    )
     return SkippedItem(path, reason, _owner_fix(target, 1) or _copy_fix(path, target))
 
 

@@ -21,6 +21,7 @@ from echod.jobs.base import JobOutcome, JobResources
 from echod.memory.document import parse
 from echod.memory.model import Document, Form
 from echod.memory.policy import PolicySettings
+from echod.projects.location import ProjectLocator
 from echod.settings.values import DEFAULT_TEAMS
 from echod.state.database import Database
 from echod.state.entries import EntryStore

@@ -1,4 +1,4 @@
-"""`echod init`: create the memory directory of a project, keep git from tracking it, and register it. Can be repeated."""
+"""`echod init`: create the memory directory of a project, let git ignore it, and register it. Can be repeated."""
 
 from __future__ import annotations
 
@@ -74,7 +74,9 @@ def _find_init_root(context: CommandContext, path: Path | None) -> Path:
         raise UsageError(f"{start} is not a directory. Name the root of a project.")
     main = main_worktree_path(start)
     if main != start:
-        raise UsageError(f"{start} is a worktree of {main}, and memory in it is deleted with it. Use: echod init {main}")
+        raise UsageError(
+            f"{start} is a worktree of {main}, and memory in it is deleted with it. Use: echod init {main}"
+        )
     project = context.locator.find_project(start)
     if project is not None:
         return project

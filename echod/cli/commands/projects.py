@@ -8,7 +8,6 @@ import sys
 from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
-from typing import NamedTuple
 
 import click
 
@@ -28,21 +27,16 @@ from echod.clock import local_date
 from echod.contract.commands import ProjectInfo, ProjectsReport
 from echod.contract.status import RoleInfo, to_json
 from echod.errors import EchodError, UsageError
-from echod.files import read_regular
 from echod.inbox.spool import Spool
 from echod.inspection.review import removes_majority
-from echod.projects.location import repository_root
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
-from echod.projects.settings import read_project_settings
-from echod.projects.worktrees import main_worktree_path
 from echod.runtime.locks import this_process, worker_lock
 from echod.service.paths import start_hint
 from echod.state.database import Database
 from echod.state.job import JobKind
 from echod.status.collect import inspect_store
-from echod.store.create import DEFAULT_ROLES, create_roles, roles_without_memory
-from echod.store.layout import Role, Store, is_real_directory, list_roles
+from echod.store.layout import Role, Store, list_roles
 from echod.store.skipped import find_linked_stores, find_skipped
 
 _KIB = 1024
@@ -218,15 +212,15 @@ def move(context: CommandContext, *, old: Path, new: Path, dry_run: bool) -> Non
         moves = [MovedProject(root, new_root / root.relative_to(old_root)) for root in recorded.known_below(old_root)]
         if not moves:
             if recorded.knows(new_root):
-                context.print_info(f"{short_path(str(new_root))} is known already. Nothing is recorded of the old path.")
+                context.print_info(f"{short_path(str(new_root))} is known already. Nothing is left at the old path.")
                 return
             raise UsageError(f"Nothing is recorded of {old_root}. `echod projects` lists the registered projects.")
         for moved in moves:
             _check_move(context, moved)
-        if dry_run:
-            click.echo("\n".join(f"{short_path(str(one.old))} would become {short_path(str(one.new))}." for one in moves))
-            return
         for moved in moves:
+            if dry_run:
+                click.echo(f"{short_path(str(moved.old))} would become {short_path(str(moved.new))}.")
+                continue
             recorded.move(moved, lock_seconds=LOCK_TIMEOUT_SECONDS)
             context.print_info(moved_text(moved.old, moved.new))
     context.notify_daemon()
@@ -260,7 +254,9 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
     data = _read_project_data(context, root) if purge else None
     if not registered and not data:
         no_data_text = ", and echod has no data about it" if purge else ""
-        text = f"{short_path(str(root))} is not registered{no_data_text}. `echod projects` lists the registered projects."
+        text = (
+            f"{short_path(str(root))} is not registered{no_data_text}. `echod projects` lists the registered projects."
+        )
         if not os.path.lexists(root):
             raise UsageError(text)
         context.print_info(text)

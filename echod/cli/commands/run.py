@@ -25,7 +25,16 @@ from echod.cli.commands.status import check_liveness
 from echod.cli.context import CommandContext, ProgressLine
 from echod.cli.execute import LOCK_TIMEOUT_SECONDS, adopt_moved
 from echod.cli.options import PATH, Number
-from echod.cli.output import WIDTH, fit_path, format_duration, format_timestamp, pluralize, problem_line, short_path, wrap
+from echod.cli.output import (
+    WIDTH,
+    fit_path,
+    format_duration,
+    format_timestamp,
+    pluralize,
+    problem_line,
+    short_path,
+    wrap,
+)
 from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
 from echod.inspection import find_restored_findings
@@ -67,9 +76,7 @@ class HandoverTimeoutError(EchodError):
 @click.option("--now", is_flag=True, help="With --once PATH: also first prunes that wait for your review.")
 @click.option("--all", "in_all", is_flag=True, help="With --once: all registered projects, as without a PATH.")
 @pass_command_context
-def run(
-    context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float, now: bool, in_all: bool
-) -> None:
+def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float, now: bool, in_all: bool) -> None:
     """Run the service in the foreground, or once with --once.
 
     With --once, a running service does the work and its results are shown. Exits with 1 only if a job failed.
@@ -163,7 +170,9 @@ def _discover(services: Services, projects: Sequence[Path]) -> DiscoveredStores:
 def _unused_lines(discovered: DiscoveredStores) -> Iterator[str]:
     """Describe what is passed over: missing projects, links and names that are not those of memory."""
     for project in discovered.missing:
-        yield problem_line(f"{short_path(str(project))} is missing (deleted, moved or not mounted). It stays registered.")
+        yield problem_line(
+            f"{short_path(str(project))} is missing (deleted, moved or not mounted). It stays registered."
+        )
     for item in (*discovered.linked, *(item for store in discovered.stores for item in find_skipped(store))):
         yield problem_line(item.describe())
 
@@ -171,8 +180,8 @@ def _unused_lines(discovered: DiscoveredStores) -> Iterator[str]:
 def _nothing_to_run_error(discovered: DiscoveredStores) -> UsageError:
     if discovered.missing:
         return UsageError(
-            "No registered project is there now, so nothing was done. When it is there again, run this again; if it was "
-            "moved: echod move OLD NEW; if it was deleted: echod remove PATH"
+            "No registered project is there now, so nothing was done. Run this again when it is. "
+            "If it was moved: echod move OLD NEW. If it was deleted: echod remove PATH"
         )
     if discovered.linked or discovered.without_store:
         return UsageError("No registered project has a memory directory that echod uses, so nothing was done.")
