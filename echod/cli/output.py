@@ -14,6 +14,7 @@ from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, paths_from_environm
 WIDTH = 80
 UNTITLED = "(untitled)"
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
+_NEAR_SECONDS = 10 * _MINUTE
 
 
 def wrap(text: str, *, indent: str = "", hang: str | None = None) -> str:
@@ -65,6 +66,12 @@ def format_timestamp(at: float, now: float) -> str:
     """Format a moment in local time: `14:05` today, otherwise with the date."""
     local, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
     return local.strftime("%H:%M" if local.date() == today.date() else "%Y-%m-%d %H:%M")
+
+
+def format_next_time(at: float, now: float) -> str:
+    """Format a moment to come in local time: with seconds if it is near, since the minute alone may be over then."""
+    near = 0 <= at - now < _NEAR_SECONDS
+    return f"{datetime.fromtimestamp(at).astimezone():%H:%M:%S}" if near else format_timestamp(at, now)
 
 
 def iso_date(day: date | None) -> str | None:

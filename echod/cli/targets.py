@@ -6,6 +6,7 @@ before archives. If several entries match, a user at a terminal chooses and a sc
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -128,7 +129,9 @@ def list_global_roles(read_context: ReadContext) -> tuple[Role, ...]:
     """Return the role of the global memory and those of the doc packs, as far as they exist."""
     memory, packs = read_context.pack_locations.memory_role, read_context.pack_locations.stores[1]
     own = (memory,) if memory.path.is_dir() else ()
-    return (*own, *(find_roles(packs) if packs.root.is_dir() else ()))
+    # A removed pack leaves its archive, for undo.
+    roles = find_roles(packs) if packs.root.is_dir() else ()
+    return (*own, *(role for role in roles if os.path.lexists(role.memory)))
 
 
 def global_flag(role: Role) -> str:

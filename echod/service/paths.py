@@ -5,10 +5,12 @@ The descriptions are sentences for the user. They call no supervisor, so that ev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from echod.hooks.spool import state_directory
 from echod.paths import home_directory
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import ServiceError
@@ -18,6 +20,10 @@ LAUNCHD_LABEL = "local.echod"
 
 SYSTEMD_UNIT = "echod.service"
 """The unit's name in systemd."""
+
+_STATE_VARIABLES = ("ECHOD_STATE_DIR", "XDG_STATE_HOME")
+_RECORDED = re.compile(rf'^Environment="({"|".join(_STATE_VARIABLES)})=([^"\\%]+)"$')
+"""A value with an escape is not compared: it is rare, and this is only a hint."""
 
 PLIST_NAME = f"{LAUNCHD_LABEL}.plist"
 
@@ -64,6 +70,24 @@ def read_template(kind: str, name: str) -> str:
         if candidate.is_file():
             return candidate.read_text(encoding="utf-8")
     raise ServiceError(f"This installation of echod lacks its template {kind}/{name}. Install echod again.")
+
+
+def state_of_service(platform: str, environ: Mapping[str, str]) -> Path | None:
+    """Return the state directory of the installed service if it is another one than that of this environment.
+
+    None if it is the same, no service is installed, or its file cannot be read.
+    """
+    file = service_file(platform, environ)
+    try:
+        text = "" if file is None else file.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    recorded = dict(match.groups() for match in (_RECORDED.search(line) for line in text.splitlines()) if match)
+    if not text or platform != "linux":
+        return None
+    own = {name: value for name, value in environ.items() if name not in _STATE_VARIABLES}
+    theirs = Path(state_directory({**own, **recorded}, platform))
+    return None if theirs == Path(state_directory(environ, platform)) else theirs
 
 
 def start_hint(platform: str, environ: Mapping[str, str]) -> str:

@@ -9,7 +9,7 @@ import click
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.options import Number, WholeNumber
-from echod.cli.output import format_timestamp, short_path, wrap
+from echod.cli.output import format_next_time, format_timestamp, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.contract.status import GateReport, to_json
 from echod.errors import UsageError
@@ -60,7 +60,7 @@ def _gate_text(project: Path, report: GateReport, now: float) -> str:
         lines.append(f"\n{'-' if reason.holds else '!'} {reason.marker}")
         lines.append(wrap(reason.text, indent="  "))
     if report.until is not None:
-        lines.append(f"\nCheck again at {format_timestamp(report.until, now)}.")
+        lines.append(f"\nCheck again at {format_next_time(report.until, now)}.")
     return "\n".join(lines)
 
 

@@ -29,7 +29,7 @@ from echod.cli.output import (
     WIDTH,
     fit_path,
     format_duration,
-    format_timestamp,
+    format_next_time,
     pluralize,
     problem_line,
     short_path,
@@ -354,7 +354,7 @@ class _RunOnce:
         services, now, keys = self.services, self.context.now(), self._store_keys()
         pending = self._pending_jobs()
         for job in reversed(pending):
-            when = f" Again at {format_timestamp(job.due, now)}." if job.due > now else ""
+            when = f" Again at {format_next_time(job.due, now)}." if job.due > now else ""
             reason = "it just failed." if job.attempts else f"{(job.result or job.reason).rstrip('.')}."
             self.context.print_info(_job_text("waits", job, f"{reason}{when}"))
         dead_jobs = services.queue_view.list_jobs({JobState.DEAD}, limit=_MAX_LISTED_JOBS)
