@@ -155,28 +155,23 @@ def claude_home(environ: Mapping[str, str]) -> Path:
 
 
 class _UserDirectory(NamedTuple):
-    """A directory of the user for all programs: its variable, its place by default, and how to find echod's in it."""
+    """A directory of the user for all programs: its place below the home directory, and how to find echod's in it."""
 
-    variable: str
     default: str
     find: Callable[[str], Path]
 
 
 _IS_MACOS: Final = sys.platform == "darwin"
 _MACOS_DEFAULT: Final = "Library/Application Support"
-_STATE_HOME: Final = _UserDirectory(
-    "XDG_STATE_HOME", _MACOS_DEFAULT if _IS_MACOS else ".local/state", platformdirs.user_state_path
-)
-_CONFIG_HOME: Final = _UserDirectory(
-    "XDG_CONFIG_HOME", _MACOS_DEFAULT if _IS_MACOS else ".config", platformdirs.user_config_path
-)
+_STATE_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/state", platformdirs.user_state_path)
+_CONFIG_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".config", platformdirs.user_config_path)
 
 
 def _user_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Path:
-    # platformdirs takes any HOME for a directory, an empty or relative one too.
-    if any(Path(environ.get(name, "")).is_absolute() for name in ("HOME", directory.variable)):
+    try:
         return directory.find(APP_NAME)
-    return home_directory(environ) / directory.default / APP_NAME
+    except RuntimeError:  # platformdirs found no home directory
+        return home_directory(environ) / directory.default / APP_NAME
 
 
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:

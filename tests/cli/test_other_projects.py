@@ -56,8 +56,10 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Place]:
 
 def work_once(place: Place, project: Path, title: str = "Close the pool") -> Path:
     """Give a project an entry that echod added, and return its memory file."""
-    make_project(project)
     memory = project / ".rune/echoes/reviewer/MEMORY.md"
+    memory.parent.mkdir(parents=True, exist_ok=True)
+    if not memory.exists():
+        memory.write_text("# Reviewer Memory\n")
     (memory.parent / "ward-findings.md").write_text(FINDING.format(title))
     place.run("add", project)
     place.run("run", "--once", project)
