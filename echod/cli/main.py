@@ -24,6 +24,8 @@ def main() -> NoReturn:
         from echod.hooks.run import main as run_hook
 
         run_hook()
+    import errno
+
     from echod.cli.output import print_error
     from echod.errors import EchodError, ExitCode, os_reason
 
@@ -45,10 +47,13 @@ def main() -> NoReturn:
         sys.stderr.close()
         sys.exit(ExitCode.OK)
     except OSError as error:
-        if not _cannot_write_output(error):
+        if _cannot_write_output(error):
+            print_error(f"The output cannot be written: {os_reason(error)}.")
+            _discard_output()
+        elif error.errno in (errno.ENOSPC, errno.EDQUOT):
+            print_error(f"{error.filename or 'A file'} cannot be written: {os_reason(error)}. Free some space first.")
+        else:
             _report_bug(error)
-        print_error(f"The output cannot be written: {os_reason(error)}.")
-        _discard_output()
         sys.exit(ExitCode.FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPT_EXIT_CODE)
@@ -65,14 +70,12 @@ def _report_bug(error: Exception) -> NoReturn:
 
 
 def _cannot_write_output(error: OSError) -> bool:
-    """Return whether an error is about standard output, which still has what it could not write."""
-    if error.filename is not None:
-        return False
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return True
-    return False
+    """Return whether an error is about standard output: the code that prints raised it, and it names no file."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return error.filename is None and (module == __name__ or module.startswith(("click.", "echod.cli.")))
 
 
 def _discard_output() -> None:
