@@ -200,9 +200,9 @@ class CommandContext:
             return f"{start} is not a project: {reason}. Name the directory of a project: echod init PATH"
         store_dirs = " or ".join(str(below) for below in layout.STORE_DIRS)
         root = self.locator.find_init_root(start)
-        above = "" if root == start else f" and the directories above it up to {root}"
+        up_to = "" if root == start else f" and the directories above it up to {root}"
         return (
-            f"{start} has no memory: there is no {store_dirs} in it{above}. "
+            f"{start} has no memory: there is no {store_dirs} in it{up_to}. "
             f"Create one with: echod init {shlex.quote(str(start))}"
         )
 

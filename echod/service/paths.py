@@ -82,7 +82,8 @@ def state_of_service(platform: str, environ: Mapping[str, str]) -> Path | None:
         text = "" if file is None else file.read_text(encoding="utf-8", errors="surrogateescape")
     except OSError:
         return None
-    recorded = dict(match.groups() for match in (_RECORDED.search(line) for line in text.splitlines()) if match)
+    matches = (_RECORDED.search(line) for line in text.splitlines())
+    recorded = {match[1]: match[2] for match in matches if match}
     if not text or platform != "linux":
         return None
     own = {name: value for name, value in environ.items() if name not in _STATE_VARIABLES}

@@ -271,7 +271,7 @@ def pause_warnings(pauses: PausedProjects, missing: Collection[Path], now: float
     since = now if pauses.since is None else min(pauses.since, now)
     if pauses.all_projects:
         text = "Everything is paused: no memory is written."
-        yield StatusWarning("paused", Severity.NOTICE, since, text, "Resume with: echod resume")
+        yield StatusWarning("paused", Severity.NOTICE, since, text, "Resume with: echod resume --all")
     for root in pauses.roots:
         if root not in missing:
             text = f"{root} is paused: its memory is not written."
@@ -281,7 +281,7 @@ def pause_warnings(pauses: PausedProjects, missing: Collection[Path], now: float
 def pause_reasons(pauses: PausedProjects, project: Path) -> Iterator[GateReason]:
     """Yield the pauses that hold this project, each with the command that ends it."""
     if pauses.all_projects:
-        text = "Everything is paused. Resume with: echod resume"
+        text = "Everything is paused. Resume with: echod resume --all"
         yield GateReason(PAUSE_MARKER, text, holds=False, since=pauses.since)
     if pauses.lists(project):
         text = f"This project is paused. Resume with: {_resume_command(project)}"

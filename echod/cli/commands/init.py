@@ -55,13 +55,13 @@ def init(
         if gitignore is not None and gitignore.text is not None:
             click.echo(wrap(f"Also: {gitignore.sentence}", hang="  "))
         return
+    context.paths.create_directories()
     create_roles(missing, os.getpid())
     created_text = f"created {pluralize(len(missing), 'role')}: {role_names}" if missing else "nothing was missing"
     context.print_info(f"{shown}: {created_text}.")
     if gitignore is not None:
         _write_gitignore(gitignore)
         context.print_info(gitignore.sentence)
-    context.paths.create_directories()
     adopt_if_moved(context, project)
     is_new = ProjectRegistry(context.paths.projects).add(project)
     context.notify_daemon()

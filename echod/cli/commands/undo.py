@@ -186,11 +186,7 @@ def _plan_undo(
     stores: tuple[Store, ...] | None = None
     # A job may be named by its number from anywhere. If a project is named, the job must be one of that project.
     if job_id is None or path is not None:
-        project = select_project_to_change(context, path, in_all=in_all)
-        stores = None if project is None else context.list_stores(project)
-        if project is not None and context.paths.journal.exists():
-            with context.open_services() as services:
-                adopt_moved(context, services, [project])
+        stores = _select_undo_stores(context, path, in_all=in_all)
     with context.open_read_context() as read_context:
         commits = read_context.reader.history(stores)
         if job_id is None:
@@ -206,6 +202,28 @@ def _plan_undo(
         if force or plan.is_global:
             return plan
         return plan._replace(workflow=build_manual_gate(context, read_context.project_gate, plan.project)())
+
+
+def _select_undo_stores(context: CommandContext, path: Path | None, *, in_all: bool) -> tuple[Store, ...] | None:
+    """Return the stores of which a job may be undone; None for all.
+
+    Outside of a project the user's own global store is meant, if the newest change is one of it.
+
+    Raises:
+        UsageError: there is no project, or the newest change is one of a project that is not named.
+    """
+    if path is None and not in_all and context.current_project() is None:
+        with context.open_read_context() as read_context:
+            newest = next(iter(read_context.reader.history(None)), None)
+            if newest is not None and global_root(newest.store) is not None:
+                return read_context.pack_locations.stores
+    project = select_project_to_change(context, path, in_all=in_all)
+    if project is None:
+        return None
+    if context.paths.journal.exists():
+        with context.open_services() as services:
+            adopt_moved(context, services, [project])
+    return context.list_stores(project)
 
 
 def _newest_undoable_job(commits: Iterable[CommitInfo]) -> int:
