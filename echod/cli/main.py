@@ -24,21 +24,18 @@ def main() -> NoReturn:
         from echod.hooks.run import main as run_hook
 
         run_hook()
-    import errno
-
-    from echod.cli.output import print_error
-    from echod.errors import EchodError, ExitCode, os_reason
+    from echod.cli.output import SafeTextOutput, print_error, write_crash_report
+    from echod.errors import EchodError, ExitCode
 
     _open_missing_streams()
     _escape_unencodable_output()
+    sys.stdout, sys.stderr = SafeTextOutput.wrap(sys.stdout), SafeTextOutput.wrap(sys.stderr)
     # structlog imports rich, if installed, to format tracebacks that are never printed here.
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
-        from echod.cli.root import run_command_line
+        from echod.cli.app import run
 
-        code = run_command_line(sys.argv[1:])
-        sys.stdout.flush()  # at exit the interpreter itself would complain
-        sys.exit(code)
+        sys.exit(run(sys.argv[1:]))
     except EchodError as error:
         print_error(str(error))
         sys.exit(error.exit_code)
@@ -46,50 +43,20 @@ def main() -> NoReturn:
         # The reader (head, less) has closed the pipe. With stderr closed the interpreter does not complain at exit.
         sys.stderr.close()
         sys.exit(ExitCode.OK)
-    except OSError as error:
-        if _cannot_write_output(error):
-            print_error(f"The output cannot be written: {os_reason(error)}.")
-            _discard_output()
-        elif error.errno in (errno.ENOSPC, errno.EDQUOT):
-            print_error(f"{error.filename or 'A file'} cannot be written: {os_reason(error)}. Free some space first.")
-        else:
-            _report_bug(error)
-        sys.exit(ExitCode.FAILED)
     except KeyboardInterrupt:
         sys.exit(INTERRUPT_EXIT_CODE)
     except Exception as error:  # noqa: BLE001  the last boundary: a bug is reported with the location of its traceback
-        _report_bug(error)
-
-
-def _report_bug(error: Exception) -> NoReturn:
-    from echod.cli.output import print_error, write_crash_report
-    from echod.errors import ExitCode
-
-    print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {write_crash_report(error)}")
-    sys.exit(ExitCode.FAILED)
-
-
-def _cannot_write_output(error: OSError) -> bool:
-    """Return whether an error is about standard output: the code that prints raised it, and it names no file."""
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
-    return error.filename is None and (module == __name__ or module.startswith(("click.", "echod.cli.")))
-
-
-def _discard_output() -> None:
-    """Let the interpreter write what is left to nowhere, so that it does not complain at exit."""
-    null = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(null, sys.stdout.fileno())
-    os.close(null)
+        print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {write_crash_report(error)}")
+        sys.exit(ExitCode.FAILED)
 
 
 def _open_missing_streams() -> None:
     """Replace standard streams that the caller closed (`>&-`), so that no command needs to look for them."""
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115  open until exit
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115  open until exit
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)  # keeps it open when another stream wraps its buffer
 
 
 def _escape_unencodable_output() -> None:

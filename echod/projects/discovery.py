@@ -8,6 +8,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.errors import GARBLED_ERRORS
 from echod.projects.location import ProjectLocator
 from echod.store import layout
 from echod.store.layout import Store
@@ -56,6 +57,13 @@ class DiscoveredStores:
         return tuple(dict.fromkeys(store.project for store in self.stores))
 
 
+def _resolve(project: Path) -> Path:
+    try:
+        return layout.project_root(project)
+    except (OSError, *GARBLED_ERRORS):
+        return project  # it counts as missing
+
+
 def discover_stores(projects: Iterable[Path], locator: ProjectLocator) -> DiscoveredStores:
     """Find the stores of each project. A project whose directory cannot be read counts as missing."""
     stores: list[Store] = []
@@ -64,14 +72,14 @@ def discover_stores(projects: Iterable[Path], locator: ProjectLocator) -> Discov
     linked: list[SkippedItem] = []
     excluded: list[ExcludedDirectory] = []
     expected_roots: set[Path] = set()
-    for project in dict.fromkeys(map(layout.project_root, projects)):
+    for project in dict.fromkeys(map(_resolve, projects)):
         if (reason := locator.exclusion_reason(project)) is not None:
             excluded.append(ExcludedDirectory(project, reason))
             continue
         expected_roots.update(project / below for below in layout.STORE_DIRS)
         try:
             found_stores = locator.find_stores(project) if project.is_dir() else None
-        except OSError:
+        except (OSError, *GARBLED_ERRORS, RuntimeError):  # links that form a loop are a RuntimeError
             found_stores = None
         if found_stores is None:
             missing.append(project)

@@ -18,7 +18,15 @@ from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.commands.status import check_liveness, findings_count_text
 from echod.cli.context import CommandContext
-from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Confirmation, adopt_moved, confirm, moved_text
+from echod.cli.execute import (
+    LOCK_TIMEOUT_SECONDS,
+    Confirmation,
+    adopt_moved,
+    confirm,
+    moved_text,
+    report_already_so,
+)
+from echod.cli.leftovers import settle_and_report
 from echod.cli.options import PATH
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
@@ -28,7 +36,6 @@ from echod.contract.commands import ProjectInfo, ProjectsReport
 from echod.contract.status import RoleInfo, to_json
 from echod.errors import EchodError, UsageError
 from echod.inbox.spool import Spool
-from echod.inspection.review import removes_majority
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.runtime.locks import this_process, worker_lock
@@ -121,8 +128,8 @@ def _delay_reason(read_context: ReadContext, role: Role, plan: RoleFilePlan) -> 
     maintenance = read_context.maintenance_policy(role.store.project)
     if reason := request_only_reason(JobKind.PRUNE, role, maintenance):
         return f"{capitalize(reason)}."
-    if removes_majority(plan.file.lines_before, plan.file.lines_after):
-        return "That is more than half of the file, so the service waits a day for your review."
+    if plan.hold_reason is not None:
+        return f"It {plan.hold_reason}, so it waits a day for your review: echod review"
     return None
 
 
@@ -252,15 +259,13 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
     registry = _project_registry(context)
     root, registered = _find_registered(context, registry, path)
     data = _read_project_data(context, root) if purge else None
+    if not registered and not data and root.is_dir():
+        report_already_so(context, f"{short_path(str(root))} is not registered")
     if not registered and not data:
         no_data_text = ", and echod has no data about it" if purge else ""
-        text = (
+        raise UsageError(
             f"{short_path(str(root))} is not registered{no_data_text}. `echod projects` lists the registered projects."
         )
-        if not os.path.lexists(root):
-            raise UsageError(text)
-        context.print_info(text)
-        return
     if dry_run or (data is not None and not (yes and context.quiet)):
         click.echo("\n".join(_removal_lines(root, data, registered=registered)))
     if dry_run:
@@ -272,6 +277,7 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
         _withdraw_jobs(context, root)
     else:
         _purge_project(context, registry, root)
+    settle_and_report(context, context.list_stores(root))
     context.notify_daemon()
     purged_text = ", and its data is deleted" if data is not None else ""
     context.print_info(

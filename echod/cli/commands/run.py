@@ -6,16 +6,15 @@ shows the results.
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import itertools
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import click
 
@@ -29,7 +28,7 @@ from echod.cli.output import (
     WIDTH,
     fit_path,
     format_duration,
-    format_next_time,
+    format_timestamp,
     pluralize,
     problem_line,
     short_path,
@@ -37,7 +36,8 @@ from echod.cli.output import (
 )
 from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
-from echod.inspection import find_restored_findings
+from echod.inspection import RestoredFindings, find_restored_findings
+from echod.isolation import isolated
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
@@ -46,7 +46,7 @@ from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.service.paths import is_launchd_agent
-from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobState
+from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobKind, JobState
 from echod.store.layout import Store, find_roles
 from echod.store.skipped import find_skipped
 
@@ -73,7 +73,7 @@ class HandoverTimeoutError(EchodError):
     show_default=True,
     help="With --once: the time to wait for deferred jobs.",
 )
-@click.option("--now", is_flag=True, help="With --once PATH: also first prunes that wait for your review.")
+@click.option("--now", is_flag=True, help="With --once and a PATH: also do first prunes that wait for your review.")
 @click.option("--all", "in_all", is_flag=True, help="With --once: all registered projects, as without a PATH.")
 @pass_command_context
 def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float, now: bool, in_all: bool) -> None:
@@ -83,11 +83,11 @@ def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: f
     The first prune of a long memory file waits a day for your review, as in the service, unless --now is used.
     """
     if now and not (once and paths):
-        raise UsageError("--now requires --once and the path of a project: echod run --once --now PATH")
+        raise click.UsageError("--now requires --once and the path of a project. Nothing was done.")
     if in_all and (paths or not once):
-        raise UsageError("--all requires --once, and no path.")
+        raise click.UsageError("--all requires --once, and no path.")
     if once:
-        run_once(context, paths, wait, release_held=now)
+        run_once(context, paths, wait, release=_release_first_prunes if now else keep_first_prunes)
     elif paths or wait:
         raise click.UsageError(
             "paths and --wait require --once; the service maintains the projects that `echod add` registered."
@@ -128,14 +128,27 @@ def _configure_logging(context: CommandContext, level: str) -> None:
     log_setup.configure(level, sys.stderr, context.environ, file=file)
 
 
-def run_once(context: CommandContext, paths: Sequence[Path], wait: float, *, release_held: bool = False) -> NoReturn:
+class ReleasedPrunes(NamedTuple):
+    """Roles of one store whose first prune was released for one run."""
+
+    store: str
+    roles: tuple[str, ...]
+
+
+def keep_first_prunes(_: Services, __: Collection[Store]) -> tuple[ReleasedPrunes, ...]:
+    """Release nothing: first prunes wait as they do for the service."""
+    return ()
+
+
+def run_once(
+    context: CommandContext,
+    paths: Sequence[Path],
+    wait: float,
+    release: Callable[[Services, Collection[Store]], tuple[ReleasedPrunes, ...]] = keep_first_prunes,
+) -> NoReturn:
     """Print each finished job and the jobs that must wait. Exit with 1 only if a job failed.
 
-    Args:
-        context: the command.
-        paths: the projects; all registered ones if empty.
-        wait: how many seconds to wait for deferred jobs.
-        release_held: also do held first prunes.
+    `release` selects the held first prunes that are done.
 
     Raises:
         UsageError: there is no project.
@@ -153,11 +166,13 @@ def run_once(context: CommandContext, paths: Sequence[Path], wait: float, *, rel
         stores = discovered.stores
         if not stores:
             raise _nothing_to_run_error(discovered)
-        if release_held:
-            _release_first_prunes(services, stores)
+        released = release(services, stores)
         with context.progress_line() as progress:
             once = _RunOnce(context, services, stores, wait, progress)
-            failed = once.hand_over() if daemon_answers else once.work()
+            try:
+                failed = once.hand_over() if daemon_answers else once.work()
+            finally:
+                once.hold_again(released)
         once.print_remaining()
     raise click.exceptions.Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
@@ -188,13 +203,16 @@ def _nothing_to_run_error(discovered: DiscoveredStores) -> UsageError:
     return UsageError("No project is registered. Name one, or add it with: echod add PATH")
 
 
-def _release_first_prunes(services: Services, stores: Collection[Store]) -> None:
+def _release_first_prunes(services: Services, stores: Collection[Store]) -> tuple[ReleasedPrunes, ...]:
     """Release held first prunes, also those that the service holds, since the user requested the work now."""
     if services.settings.mode != "maintain":
-        return
+        return ()
+    released = []
     for store in stores:
-        with contextlib.suppress(OSError):  # reconciling reports a store that cannot be listed
-            services.entries.release_first_prune(store.key, [role.name for role in find_roles(store)])
+        with isolated(store.key):  # reconciling reports a store that cannot be listed
+            roles = services.entries.release_first_prune(store.key, [role.name for role in find_roles(store)])
+            released.append(ReleasedPrunes(store.key, roles))
+    return tuple(released)
 
 
 @dataclass(frozen=True)
@@ -213,9 +231,11 @@ class _RunOnce:
         engine, packs = self.services.engine, self.services.read_context.pack_locations
         with self._hold_worker_lock():
             engine.recover((*self.stores, *packs.stores))
-            sync_manifests(engine, packs.claude_home)
+            with isolated("The list of doc packs"):
+                sync_manifests(engine, packs.claude_home)
             for store in (*self.stores, *packs.stores):
-                self.services.worker.merge_late_writes(store)
+                with isolated(store.key):
+                    self.services.worker.merge_late_writes(store)
         return self._work_until_idle()
 
     def _work_until_idle(self) -> bool:
@@ -251,12 +271,15 @@ class _RunOnce:
         services, now = self.services, self.context.now()
         problems: list[str] = []
         for store in self.stores:
-            need_settings = services.read_context.need_settings(store.project)
-            found = reconcile(store, need_settings, services.queue, now, services.inbox, services.maintenance_finder)
-            problems += [wrap(f"! {problem.text}", hang="  ") for problem in found]
-            # A job that an earlier run deferred is tried again.
-            services.queue.wake_deferred(store.key, now)
-        return problems
+            with isolated(store.key, problems.append):
+                need_settings = services.read_context.need_settings(store.project)
+                found = reconcile(
+                    store, need_settings, services.queue, now, services.inbox, services.maintenance_finder
+                )
+                problems += [problem.text for problem in found]
+                # A job that an earlier run deferred is tried again.
+                services.queue.wake_deferred(store.key, now)
+        return [problem_line(problem) for problem in problems]
 
     def _run_due_jobs(self) -> Iterator[FinishedJob]:
         """Run due jobs until a deferred one is due a second time, since it may be due again at once."""
@@ -330,6 +353,13 @@ class _RunOnce:
         job = self.services.queue_view.get(job_id)
         return job is not None and self._is_waiting(job)
 
+    def hold_again(self, released: Iterable[ReleasedPrunes]) -> None:
+        """Hold the released first prunes again for which nothing was to do. A deferred one stays released."""
+        pending = {(job.store, job.role) for job in self._pending_jobs() if job.kind is JobKind.PRUNE}
+        for store, roles in released:
+            unused = [role for role in roles if (store, role) not in pending]
+            self.services.entries.withdraw_release(store, unused)
+
     def _is_waiting(self, job: Job) -> bool:
         """Return whether a pending job is not due."""
         return job.state is JobState.DEFERRED or (job.state is JobState.QUEUED and job.due > self.context.now())
@@ -354,18 +384,18 @@ class _RunOnce:
         services, now, keys = self.services, self.context.now(), self._store_keys()
         pending = self._pending_jobs()
         for job in reversed(pending):
-            when = f" Again at {format_next_time(job.due, now)}." if job.due > now else ""
+            when = f" Again at {format_timestamp(job.due, now)}." if job.due > now else ""
             reason = "it just failed." if job.attempts else f"{(job.result or job.reason).rstrip('.')}."
             self.context.print_info(_job_text("waits", job, f"{reason}{when}"))
         dead_jobs = services.queue_view.list_jobs({JobState.DEAD}, limit=_MAX_LISTED_JOBS)
         failed_jobs = [job for job in dead_jobs if job.store in keys and job.kind not in MANUAL_KINDS]
         for job in reversed(failed_jobs):
             click.echo(_job_text("gave up", job, f"{job.result} When that is fixed: echod jobs retry {job.id}"))
-        restored_findings = [
-            restored
-            for store in self.stores
-            for restored in find_restored_findings(services.engine, services.engine.collect_notices(store))
-        ]
+        restored_findings: list[RestoredFindings] = []
+        for store in self.stores:
+            with isolated(store.key):
+                notices = services.engine.collect_notices(store)
+                restored_findings += find_restored_findings(services.engine, notices)
         for restored in restored_findings:
             store_path = fit_path(restored.role.store.key, WIDTH - 8)
             self.context.print_info(f"for you {restored.role.name}\n        {store_path}")

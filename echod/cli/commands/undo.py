@@ -23,6 +23,7 @@ from echod.cli.execute import (
     adopt_moved,
     build_manual_gate,
     make_change,
+    report_already_so,
     workflow_running_error,
 )
 from echod.cli.options import PATH_OR_NAME
@@ -37,6 +38,7 @@ from echod.inspection.entry_facts import pin_restored
 from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.jobs.packs import sync_manifests
 from echod.state.job import JobKind
+from echod.store.errors import AlreadyUndoneError
 from echod.store.layout import Store, global_root, packs_store
 from echod.store.reader import CommitInfo
 from echod.store.undo import UndoPreview
@@ -146,7 +148,10 @@ def undo(
     job_id, path = parse_job_and_path(words, last=last)
     if in_all and not last:
         raise UsageError("--all requires --last. A job's number is enough from anywhere.")
-    plan = _plan_undo(context, job_id, path, in_all=in_all, force=force)
+    try:
+        plan = _plan_undo(context, job_id, path, in_all=in_all, force=force)
+    except AlreadyUndoneError as error:
+        report_already_so(context, str(error))
     lines = list(_plan_lines(plan, context.now(), max_lines=sys.maxsize if dry_run else _MAX_SHOWN_CHANGES))
     if plan.workflow is not None and dry_run:
         lines.append(wrap(f"It would be refused now, since a workflow is running: {plan.workflow}", hang="  "))

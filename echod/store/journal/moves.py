@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from echod.store.errors import RefusedError, as_store_error
-from echod.store.journal.files import fsync_directory, read_if_exists, write_durable
-from echod.store.journal.journal import PROJECT_FILE, Journal
-from echod.store.layout import Store, store_at
+from echod.store.journal.files import fsync_directory, write_durable
+from echod.store.journal.journal import PROJECT_FILE, Journal, read_store
+from echod.store.layout import Store
 
 
 def vanished_stores(journal: Journal) -> tuple[Store, ...]:
@@ -71,9 +71,8 @@ def complete_moves(journal: Journal) -> None:
 
 def _journal_directories(journal: Journal) -> Iterator[tuple[Path, Store]]:
     for file in sorted(journal.root.glob(f"*/{PROJECT_FILE}")):
-        data = read_if_exists(file)
-        if data:
-            yield file.parent, store_at(Path(os.fsdecode(data)))
+        if (store := read_store(file)) is not None:
+            yield file.parent, store
 
 
 def _modified_at(path: Path) -> int | None:
