@@ -7,15 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
-from pathlib import Path
 from typing import NamedTuple
 
-from echod.paths import Paths, claude_home
+from echod.paths import Paths
 from echod.projects.discovery import discover_stores
+from echod.projects.location import ProjectLocator
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.search.documents import DocumentSource
 from echod.search.memory_source import ArchiveSource, MemorySource
-from echod.store.layout import Store, global_store, packs_store, project_root
+from echod.store.layout import Store, global_store, packs_store
 
 
 class SearchScope(StrEnum):
@@ -30,13 +30,13 @@ class SearchLocations(NamedTuple):
     """The places that sources are made of. `globs` are the projects of the settings."""
 
     paths: Paths
-    claude_home: Path
+    locator: ProjectLocator
     globs: Sequence[str]
 
     @classmethod
     def from_environment(cls, paths: Paths, environ: Mapping[str, str], globs: Sequence[str]) -> SearchLocations:
         """Return the locations of this user."""
-        return cls(paths, project_root(claude_home(environ)), globs)
+        return cls(paths, ProjectLocator.from_environment(environ), globs)
 
     def project_sources(self, stores: Iterable[Store]) -> Iterator[DocumentSource]:
         """Yield the sources of one project, which has these stores."""
@@ -46,8 +46,8 @@ class SearchLocations(NamedTuple):
 
     def global_sources(self) -> Iterator[DocumentSource]:
         """Yield the sources that belong to no project."""
-        yield MemorySource(global_store(self.claude_home))
-        yield MemorySource(packs_store(self.claude_home))
+        yield MemorySource(global_store(self.locator.agent_home))
+        yield MemorySource(packs_store(self.locator.agent_home))
 
     def all_sources(self) -> Iterator[DocumentSource]:
         """Yield the sources of all projects that echod maintains, and the global ones.
@@ -56,7 +56,7 @@ class SearchLocations(NamedTuple):
             EchodError: the list of projects cannot be read.
         """
         projects = (*ProjectRegistry(self.paths.projects).roots(), *expand_globs(self.globs))
-        yield from self.project_sources(discover_stores(projects).stores)
+        yield from self.project_sources(discover_stores(projects, self.locator).stores)
         yield from self.global_sources()
 
     def sources(self, scope: SearchScope, stores: Iterable[Store]) -> tuple[DocumentSource, ...]:

@@ -122,7 +122,12 @@ def iso_date(day: date | None) -> str | None:
 
 def short_path(path: str) -> str:
     """Format `path` with `~` for the home directory."""
-    home = str(Path.home())
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # there is none
+        return path
+    if home == os.sep:
+        return path
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 

@@ -81,6 +81,10 @@ MAX_WAIT_SECONDS = HEARTBEAT_SECONDS
 _MAX_DEFERRED_JOBS = 10_000
 
 _SPOOL_KEY = ""
+
+_ADOPT_LOCK_SECONDS = 0.5
+"""A moved project that is not recognised now, since a job runs, is recognised at the next reconcile."""
+
 """Represents the hooks' events among the stores in the debounce."""
 
 
@@ -239,6 +243,8 @@ class DaemonLoop:
 
     def _reconcile_all(self, now: float, monotonic: float) -> None:
         self._discovered = self.services.read_context.discover_stores()
+        if self.services.recorded_projects.adopt_moved(self._discovered.projects, lock_seconds=_ADOPT_LOCK_SECONDS):
+            self._discovered = self.services.read_context.discover_stores()
         self._projects_by_marker_directory = {}
         for project in self._discovered.projects:
             with isolated(str(project), self._problems.append):

@@ -23,9 +23,9 @@ from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
 from echod.paths import is_openable_path
+from echod.projects.location import ProjectLocator
 from echod.projects.worktrees import main_worktree_path
 from echod.state.hook_events import HookEventLog
-from echod.store import layout
 from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
@@ -57,14 +57,14 @@ class InboxSettings(NamedTuple):
         projects: returns the resolved roots of the projects that are maintained now.
         register: registers a project when a session starts in it; None if the user did not enable that.
         observations_enabled: returns whether a project allows observations.
-        global_store: the global store, which belongs to no project.
+        locator: the rule by which a session's directory belongs to a project.
     """
 
     teams: Sequence[str]
     projects: Callable[[], Collection[Path]]
     register: Callable[[Path], None] | None
     observations_enabled: Callable[[Path], bool]
-    global_store: Path
+    locator: ProjectLocator
 
 
 class PendingObservation(NamedTuple):
@@ -225,14 +225,12 @@ class Inbox:
             root = main_worktree_path(directory)
         except (OSError, ValueError):  # not a path: too long, or with invalid characters
             return DropReason.NO_DIRECTORY
-        for candidate in (root, *root.parents):
-            try:
-                stores = layout.find_stores(candidate)
-            except OSError:
-                continue
-            if stores and stores[0].root != self._settings.global_store:
-                return stores[0]
-        return DropReason.NO_STORE
+        try:
+            project = self._settings.locator.find_project(root)
+            stores = () if project is None else self._settings.locator.find_stores(project)
+        except OSError:
+            return DropReason.NO_STORE
+        return stores[0] if stores else DropReason.NO_STORE
 
 
 def has_memory_file(role: Role) -> bool:

@@ -431,7 +431,7 @@ def _suspicious_items(role: Role, memory: FileInspection) -> Iterator[OpenReview
 
 def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> OpenReviewItem:
     name = original_findings_name(path.name)
-    problem = _WRONG_NAME_PROBLEM if layout.AGENT_FINDINGS.fullmatch(name) is None else inspection.unreadable
+    problem = _WRONG_NAME_PROBLEM if not layout.is_findings_name(name) else inspection.unreadable
     text = f"{path.name} is in quarantine. " + ("It can be read now." if problem is None else problem)
     subject = QuarantinedFile(path.name, name, inspection.digest, problem)
     content = (path.name, inspection.digest)

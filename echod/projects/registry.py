@@ -182,6 +182,14 @@ class ProjectRegistry:
         self.resume(root)
         return removed
 
+    def move(self, old: Path, new: Path) -> None:
+        """Replace a project's path in the list and in the pauses, if it is there."""
+        for file in (self._list_file, self._pauses_file):
+            if any(_parse_root(line) == old for line in file.read()):
+                with file.edit() as lines:
+                    _remove_root(lines, old)
+                    _add_root(lines, new)
+
     def pauses(self) -> PausedProjects:
         """Return the projects that are paused now."""
         lines = self._pauses_file.read()

@@ -28,9 +28,11 @@ from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
     ArchiveMatch,
     MemoryMatch,
+    check_named,
     entry_heading,
     find_entry,
     find_in_memory,
+    find_to_change,
     global_flag,
     list_archive_matches,
     parse_as_of,
@@ -89,7 +91,7 @@ def raise_(
     No rule changes etched entries and notes. Only you give these layers and take them away.
     """
     with context.open_read_context() as read_context:
-        (match,) = find_in_memory(context, read_context, path, [entry])
+        (match,) = find_to_change(context, read_context, path, [entry])
     new_layer = Layer(layer.value)
     changed = change_layer(match.role.name, match.document, match.id, new_layer)
     if isinstance(changed, EditRefusal):
@@ -136,7 +138,7 @@ def forget(
 ) -> None:
     """Move an entry to the archive."""
     with context.open_read_context() as read_context:
-        (match,) = find_in_memory(context, read_context, parse_scope(path, in_global=in_global), [entry])
+        (match,) = find_to_change(context, read_context, parse_scope(path, in_global=in_global), [entry])
     removal = remove_entries(match.role.name, match.document, [match.id], Rule.FORGOTTEN, local_date(context.now()))
     if isinstance(removal, EditRefusal):
         raise JobRefusedError(f"{match.id} was not removed: {removal.reason}.")
@@ -171,7 +173,9 @@ def restore(
     If the archive has several texts of it, the newest is restored.
     """
     with context.open_read_context() as read_context:
-        match = find_entry(context, read_context, parse_scope(path, in_global=in_global), entry)
+        scope = parse_scope(path, in_global=in_global)
+        match = find_entry(context, read_context, scope, entry)
+        check_named(context, scope, match, entry)
         copy = _newest_copy(context, match)
         view = read_context.reader.read_role(match.role)
         file = manual.read_target_file(view, copy.entry)
@@ -287,7 +291,7 @@ def _explain_lines(report: ExplainReport) -> Iterator[str]:
 def pin(context: CommandContext, *, entry: str, path: Path | None) -> None:
     """Keep an entry from being removed for some time."""
     with context.open_services() as services:
-        (match,) = find_in_memory(context, services.read_context, path, [entry])
+        (match,) = find_to_change(context, services.read_context, path, [entry])
         today = local_date(context.now())
         until = today + timedelta(days=services.settings.policy.pin_days)
         record_entries(services.entries, match.role, match.document, today)
@@ -302,7 +306,7 @@ def pin(context: CommandContext, *, entry: str, path: Path | None) -> None:
 def unpin(context: CommandContext, *, entry: str, path: Path | None) -> None:
     """Remove the pin of an entry."""
     with context.open_services() as services:
-        (match,) = find_in_memory(context, services.read_context, path, [entry])
+        (match,) = find_to_change(context, services.read_context, path, [entry])
         record_entries(services.entries, match.role, match.document, local_date(context.now()))
         was_pinned = services.entries.unpin(match.role.store.key, match.id)
     context.print_info(
@@ -322,7 +326,7 @@ def record_access(
     with context.open_services() as services:
         now = context.now()
         new_references = 0
-        for match in find_in_memory(context, services.read_context, project, entries):
+        for match in find_to_change(context, services.read_context, project, entries):
             store = match.role.store
             record_entries(services.entries, match.role, match.document, local_date(now))
             workflow = services.entries.workflow_at(str(store.project), now)

@@ -95,7 +95,7 @@ def search(
         kinds=frozenset(kinds) or DEFAULT_KINDS,
         roles=frozenset(roles),
         layers=frozenset(layers),
-        near=tuple(str(context.cwd / Path(file).expanduser()) for file in near),
+        near=tuple(str(context.absolute_path(Path(file))) for file in near),
         limit=limit,
         offset=offset,
     )
@@ -128,18 +128,16 @@ def parse_target(context: CommandContext, words: Sequence[str], scope: SearchSco
 
 
 def _stores_at(context: CommandContext, word: str) -> tuple[Store, ...]:
-    path = context.cwd / Path(word).expanduser()
     try:
+        path = context.absolute_path(Path(word))
         return context.list_stores(path) if path.is_dir() else ()
-    except (OSError, ValueError):  # a long or odd text is no path
+    except (OSError, ValueError, UsageError):  # a long or odd text is no path
         return ()
 
 
 def _stores_here(context: CommandContext) -> tuple[Store, ...]:
-    try:
-        return context.list_stores(context.find_project(Path()))
-    except UsageError:
-        return ()
+    project = context.current_project()
+    return () if project is None else context.list_stores(project)
 
 
 def list_sources(context: CommandContext, target: SearchTarget) -> tuple[DocumentSource, ...]:
