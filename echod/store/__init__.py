@@ -7,6 +7,7 @@ Other packages import its modules, not this package, because most callers need o
     engine, session, undo         writing: the engine, a role held for one job, the result of an undo
     changes                       the values that jobs pass to a session
     leftovers, private_directory  files of echod's own in a store
+    skipped                       files that look like memory and are not used
     create, capabilities, fs      new stores and roles, the file system's abilities, safe system calls
     commit.steps                  the steps of a commit, for tracers
     journal.notices, .retention   items for the user, and the deletion of a store's journal
@@ -14,5 +15,5 @@ Other packages import its modules, not this package, because most callers need o
 All other modules are internal.
 
 Modules for other packages: `capabilities`, `changes`, `create`, `engine`, `errors`, `fs`, `git`, `layout`, `leftovers`,
-`limits`, `private_directory`, `reader`, `session`, `snapshot`, `undo`.
+`limits`, `private_directory`, `reader`, `session`, `skipped`, `snapshot`, `undo`.
 """
