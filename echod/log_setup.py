@@ -20,7 +20,9 @@ from typing import Any, TextIO
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
+from echod.files import open_private_log
 from echod.log import mark_configured
+from echod.paths import make_private_directory
 
 _NOISY_LOGGERS = ("apscheduler", "watchdog", "filelock", "tzlocal", "asyncio")
 _MAX_LOG_BYTES = 1_000_000
@@ -112,8 +114,8 @@ class _LazyLogFileHandler(logging.handlers.RotatingFileHandler):
         """
 
     def _open(self) -> TextIOWrapper:
-        Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        make_private_directory(Path(self.baseFilename).parent)
+        descriptor = open_private_log(Path(self.baseFilename))
         return TextIOWrapper(io.FileIO(descriptor, "a"), encoding=self.encoding, write_through=True)
 
 

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Self
 
@@ -24,6 +24,7 @@ from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTa
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
 from echod.errors import ConfigurationError, EchodError, StateError
+from echod.isolation import isolated
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
 from echod.paths import Paths
@@ -37,7 +38,7 @@ from echod.runtime import (
     worker_lock,
 )
 from echod.settings.values import Settings
-from echod.store.errors import RefusedError, StoreError, is_disk_full
+from echod.store.errors import is_disk_full
 
 log = get_logger(__name__)
 
@@ -111,7 +112,8 @@ def _run_locked(
     """Take the daemon's lock, and run with these settings and each later version of them until a signal or an error."""
     settings_warning = None
     paths.create_directories()
-    with daemon_lock(paths.daemon_lock, this_process()) as lock:
+    owner = replace(this_process(), runtime=str(paths.runtime))
+    with daemon_lock(paths.daemon_lock, owner) as lock:
         log.info("started", version=__version__, pid=os.getpid(), state=str(paths.state))
         while _run_with_settings(paths, settings, settings_warning, environ, lock, notifier, signals):
             notifier.reloading(time.monotonic())
@@ -201,6 +203,7 @@ def _run_with_settings(
             next_due=services.queue_view.next_due,
             wall_clock=time.time,
             on_finished=loop.job_finished,
+            on_must_wait=loop.store_must_wait,
             on_fatal_error=stop_with_error,
             last_step_at=lambda: services.progress.last_step_at,
         )
@@ -238,10 +241,8 @@ def _recover(services: Services) -> None:
     with worker_lock(services.paths.worker_lock, this_process(), STOP_SECONDS):
         packs = services.read_context.pack_locations
         recovery = services.engine.recover((*services.read_context.discover_stores().stores, *packs.stores))
-        try:  # complete changes between a pack and its manifest; if that fails, commands that change packs do it later
+        with isolated("The list of doc packs"):  # commands that change packs do it too
             sync_manifests(services.engine, packs.claude_home)
-        except (StoreError, RefusedError) as error:
-            log.warning("manifests_not_synced", reason=str(error))
         if recovery.redone or recovery.swept_files or recovery.deferred:
             log.info("recovered", redone=recovery.redone, swept=recovery.swept_files, parked=len(recovery.deferred))
         requeued = services.queue.recover(process_is_alive, time.time())

@@ -16,8 +16,9 @@ import hashlib
 import json
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from difflib import SequenceMatcher
 
@@ -31,6 +32,9 @@ _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _MAX_COMPARED_WORDS = 400  # comparing two texts takes time quadratic in their words
+_MAX_GAP_CANDIDATES = 32
+"""How many blocks between two pairs are compared with one that has no partner. A torn write leaves one."""
+
 _TRAILING_PUNCTUATION = " .,;:\u2026\u3002"
 _IdentityKey = tuple[str, str, str]
 _Blocks = Sequence[Block]
@@ -210,9 +214,13 @@ def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dic
     last = len(one) - 1
     if last < 0 or last in pairs:
         return
-    used = set(pairs.values())
-    whole = (j for j, block in enumerate(other) if j not in used and is_truncated(one[last], block))
-    pairs.update((last, j) for j in list(whole)[:1])
+    used, part = set(pairs.values()), block_content(one[last])
+    for position, block in enumerate(other):
+        if position not in used and len(block.text) > len(part):
+            whole = block_content(block)
+            if len(part) < len(whole) and whole.startswith(part):
+                pairs[last] = position
+                return
 
 
 def _pair(base: _Blocks, side: _Blocks, key_of: Callable[[Block], Hashable], pairs: dict[int, int]) -> None:
@@ -232,19 +240,26 @@ def _pair_in_gaps(base: Sequence[Block], side: Sequence[Block], pairs: dict[int,
     unpaired = [position for position in range(len(side)) if position not in used]
     if not unpaired:
         return
+    contents = {position: block_content(side[position]) for position in unpaired}
+    ends = _gap_ends(len(base), len(side), pairs)
+    low = -1
     for position, block in enumerate(base):
         if position in pairs:
+            low = pairs[position]
             continue
-        low, high = _gap(position, len(base), len(side), pairs)
-        for candidate in unpaired:
-            other = side[candidate]
-            if low < candidate < high and (is_truncated(block, other) or is_truncated(other, block)):
-                pairs[position] = candidate
-                unpaired.remove(candidate)
+        begin, end = bisect_right(unpaired, low), bisect_left(unpaired, ends[position])
+        text = block_content(block) if begin < end else ""
+        for index in range(begin, min(end, begin + _MAX_GAP_CANDIDATES)):
+            other = contents[unpaired[index]]
+            if len(text) != len(other) and (other.startswith(text) or text.startswith(other)):
+                low = pairs[position] = unpaired.pop(index)
                 break
 
 
-def _gap(position: int, base_length: int, side_length: int, pairs: dict[int, int]) -> tuple[int, int]:
-    before = next((pairs[p] for p in range(position - 1, -1, -1) if p in pairs), -1)
-    after = next((pairs[p] for p in range(position + 1, base_length) if p in pairs), side_length)
-    return before, after
+def _gap_ends(base_length: int, side_length: int, pairs: Mapping[int, int]) -> list[int]:
+    """Return for each position in `base` the partner of the next one that has a partner."""
+    ends, end = [side_length] * base_length, side_length
+    for position in range(base_length - 1, -1, -1):
+        ends[position] = end
+        end = pairs.get(position, end)
+    return ends

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from echod.isolation import error_reason, isolated
 from echod.log import get_logger
 from echod.store.changes import CommitGate, no_gate
 from echod.store.commit.context import CommitContext
@@ -39,8 +40,9 @@ class Engine(StoreReader):
         """Finish everything that a crash left half done. Call this at start and whenever in doubt: it is cheap."""
         total = RecoveryReport()
         for store in stores:
-            for role in self.journaled_roles(store):
-                total = _combine(total, self._recover_role(role))
+            with isolated(store.key):
+                for role in self.journaled_roles(store):
+                    total = _combine(total, self._recover_role(role))
         return total
 
     def create_role(self, role: Role) -> None:
@@ -60,18 +62,21 @@ class Engine(StoreReader):
             yield RoleSession(context)
 
     def merge_late_writes(self, store: Store) -> tuple[int, ...]:
-        """Merge late writes to displaced and consumed files, and close finished commits. Called at every reconcile.
+        """Merge late writes to displaced and consumed files, restore overwritten entries, and close finished commits.
+
+        Called at every reconcile, and when a store changed.
 
         Writes nothing and takes no lock if there is nothing to do. A busy role waits for the next time. Returns the
         numbers of the new commits.
         """
         seqs: list[int] = []
         for role in self.journaled_roles(store):
-            try:
-                with as_store_error("follow late changes in", role.path):
-                    seqs += self._merge_role_late_writes(role)
-            except (BusyError, StoreError) as error:
-                log.info("late_writes_deferred", role=str(role.path), reason=str(error))
+            with isolated(str(role.path)):
+                try:
+                    with as_store_error("follow late changes in", role.path):
+                        seqs += self._merge_role_late_writes(role)
+                except (BusyError, StoreError) as error:
+                    log.info("late_writes_deferred", role=str(role.path), reason=str(error))
         return tuple(seqs)
 
     def undo(self, job: int, *, by_job: int, gate: CommitGate = no_gate) -> tuple[UndoResult, ...]:
@@ -97,7 +102,11 @@ class Engine(StoreReader):
         with as_store_error("clean up the journal in", self._journal.root):
             finish_deletions(self._journal.root)
             roles = [role for store in self._journal.stores() for role in self._journal.roles(store)]
-        return sum(map(self._apply_role_retention, roles))
+        freed = 0
+        for role in roles:
+            with isolated(str(role.path)):
+                freed += self._apply_role_retention(role)
+        return freed
 
     def _recover_role(self, role: Role) -> RecoveryReport:
         journal = self._journal.role_journal(role)
@@ -113,10 +122,15 @@ class Engine(StoreReader):
         except (BusyError, StoreError) as error:
             log.warning("recovery_deferred", role=str(role.path), reason=str(error))
             return RecoveryReport(deferred=(DeferredRecovery(f"{role.store.key}/{role.name}", str(error)),))
+        except Exception as error:
+            log.exception("recovery_deferred", role=str(role.path))
+            reason = f"Its recovery failed: {error_reason(error)}."
+            return RecoveryReport(deferred=(DeferredRecovery(f"{role.store.key}/{role.name}", reason),))
 
     def _merge_role_late_writes(self, role: Role) -> tuple[int, ...]:
         journal = self._journal.role_journal(role)
         if not journal.open_records():
+            self._heal_role(role)
             return ()
         if not role.path.exists():
             now = self._clock()
@@ -129,6 +143,12 @@ class Engine(StoreReader):
             recover_role(context)
             read_healed_memory(context)
             return merge_late_writes(context)
+
+    def _heal_role(self, role: Role) -> None:
+        """Look at a memory file that another program wrote, and restore what it overwrote."""
+        if self._is_changed_by_others(role):
+            with self._open_context(role) as context:
+                read_healed_memory(context)
 
     def _undo_commit(self, info: CommitInfo, by_job: int, gate: CommitGate) -> UndoResult:
         with as_store_error("undo a change in", info.role.path), self._open_context(info.role) as context:

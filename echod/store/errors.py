@@ -37,6 +37,10 @@ class RefusedError(EchodError):
     """The change would break a promise, so it was not made."""
 
 
+class AlreadyUndoneError(RefusedError):
+    """The job to undo was undone before."""
+
+
 class StoreError(EchodError):
     """The file system refused an operation."""
 

@@ -27,6 +27,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from echod.files import full_fsync, write_all
+
 NEW_DIR_MODE = 0o777  # less the umask, like any other program's new directory
 NEW_FILE_MODE = 0o666  # less the umask, like any other program's new file
 
@@ -143,22 +145,6 @@ def create_durable_file(directory: Dir, name: str, data: bytes, mode: int) -> No
     with directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, mode) as fd:
         write_all(fd, data)
         full_fsync(fd)
-
-
-def full_fsync(fd: int) -> None:
-    """Sync a descriptor, including the drive's own cache on macOS. An error is final: never sync that file again."""
-    full_sync = getattr(fcntl, "F_FULLFSYNC", None)
-    if full_sync is not None:
-        fcntl.fcntl(fd, full_sync)
-    else:
-        os.fsync(fd)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write every byte, however short the single writes are."""
-    remaining = memoryview(data)
-    while remaining:
-        remaining = remaining[os.write(fd, remaining) :]
 
 
 def read_all(fd: int, limit: int) -> bytes:

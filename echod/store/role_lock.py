@@ -43,6 +43,11 @@ class RoleLock(NamedTuple):
     acquired_at: float  # Unix seconds
 
 
+def is_locked(role: Role) -> bool:
+    """Return whether any program holds the lock now."""
+    return role.store.project.joinpath(*_lock_parent(role), lock_name(role)).is_dir()
+
+
 def acquire_role_lock(role: Role, journal: RoleJournal, *, now: float) -> RoleLock:
     """Take the lock without waiting. `BusyError` if another writer holds it."""
     try:

@@ -11,13 +11,15 @@ import click
 
 from echod import __version__
 from echod.cli import options
+from echod.cli.commands.status import check_liveness
 from echod.cli.context import CommandContext
 from echod.cli.leftovers import settle_and_report
 from echod.cli.options import WholeNumber
 from echod.cli.output import short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.errors import EchodError
-from echod.service.base import Service, ServiceConfig, build_service_config
+from echod.runtime import DaemonState
+from echod.service.base import Service, ServiceConfig, ServiceError, build_service_config
 from echod.service.factory import create_service
 
 replace_option = click.option(
@@ -44,6 +46,26 @@ def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     state = _open_service(context).read_state(config)
     verb = "is up to date" if state.up_to_date else "would be replaced" if state.installed else "would be written"
     click.echo(f"{short_path(str(state.file))} {verb}; it would run: {' '.join(config.command)}")
+
+
+@service.command(epilog=example("echod service upgrade"))
+@options.dry_run
+@pass_command_context
+def upgrade(context: CommandContext, *, dry_run: bool) -> None:
+    """Bring the service up to date after an upgrade of echod, and restart it if anything changed."""
+    config, installed = _service_config(context), _open_service(context)
+    state = installed.read_state(config)
+    if not state.installed:
+        raise ServiceError("The service is not installed. Install it with: echod service install")
+    if not dry_run:
+        _ = context.settings
+        _print_sentences(context, installed.install(config, force=False))
+        return
+    liveness = check_liveness(context)
+    file = short_path(str(state.file))
+    click.echo(f"{file} {'is up to date' if state.up_to_date else 'would be replaced'}.")
+    restarts = not state.up_to_date or liveness.state is not DaemonState.RUNNING
+    click.echo(f"The service would {'be restarted' if restarts else 'go on running'} ({liveness.text}).")
 
 
 @service.command(epilog=example("echod service uninstall"))

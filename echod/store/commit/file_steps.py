@@ -28,6 +28,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 
+from echod.files import full_fsync, write_all
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES
 from echod.paths import PRIVATE_FILE_MODE
@@ -39,11 +40,9 @@ from echod.store.fs import (
     OpenWriters,
     RenameUnsupportedError,
     exchange,
-    full_fsync,
     read_all,
     read_lease,
     rename_noreplace_or_link,
-    write_all,
 )
 from echod.store.journal.records import ConsumeRecord, WriteRecord
 from echod.store.layout import MEMORY_BACKUP_PREFIX
@@ -56,8 +55,7 @@ _NO_XATTRS_ERRNOS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 _OWNER_WRITE = 0o200
 _OLD_SUFFIX = ".old"
 _COPY_SUFFIX = "echod-copy"
-_MAX_COPIED_BYTES = 4 * MAX_FILE_BYTES
-"""An archive is followed by the next one before it is as large as a file that echod reads."""
+_COPY_BYTES = 1 << 20
 
 
 def write_staged_file(private: Dir, name: str, data: bytes, directory: Dir, target: str) -> int:
@@ -289,10 +287,11 @@ def file_size(directory: Dir, name: str) -> int:
 def append_at(private: Dir, directory: Dir, name: str, data: bytes, offset: int) -> None:
     """Append `data`, planned for `offset`, unless it is already there. Durable once `directory` is synced too.
 
-    After an `OSError` the file may end in a part of it, which the next call completes.
+    After an `OSError` the file may end in a part of it, which the next call completes. A file with other names (hard
+    links) is replaced by a copy first, so that those keep their content.
     """
     status = directory.stat(name)
-    if status is not None and status.st_nlink > 1:
+    if status is not None and stat.S_ISREG(status.st_mode) and status.st_nlink > 1:
         _replace_hard_link(private, directory, name, status)
     with directory.open(name, os.O_RDWR | os.O_CREAT | os.O_APPEND) as fd:
         os.lseek(fd, offset, os.SEEK_SET)
@@ -306,14 +305,18 @@ def append_at(private: Dir, directory: Dir, name: str, data: bytes, offset: int)
 
 def _replace_hard_link(private: Dir, directory: Dir, name: str, status: os.stat_result) -> None:
     """Give an archive a copy of its own. Its other name, which may be anywhere, keeps the old file."""
-    copy_name = f".{name}.{_COPY_SUFFIX}"
-    private.unlink(copy_name)
-    with directory.open(name, os.O_RDONLY) as fd:
-        data = read_all(fd, _MAX_COPIED_BYTES)
-    if len(data) > _MAX_COPIED_BYTES:
-        raise OSError(errno.EMLINK, os.strerror(errno.EMLINK), str(directory.path / name))
-    _write_copy(private, copy_name, data, directory, name, status, PRIVATE_FILE_MODE)
-    os.rename(copy_name, name, src_dir_fd=private.fd, dst_dir_fd=directory.fd)
+    copy = f".{name}.{_COPY_SUFFIX}"
+    private.unlink(copy)  # a leftover of a crash
+    with directory.open(name, os.O_RDONLY) as source, read_lease(source) as writers:
+        if writers is OpenWriters.SOME:
+            raise OSError(errno.EBUSY, os.strerror(errno.EBUSY), name)
+        with private.open(copy, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE) as target:
+            while part := os.read(source, _COPY_BYTES):
+                write_all(target, part)
+            _copy_metadata(target, directory, name, status)
+            full_fsync(target)
+    os.rename(copy, name, src_dir_fd=private.fd, dst_dir_fd=directory.fd)
+    directory.sync()
     log.warning("hard_link_replaced", path=str(directory.path / name), names=status.st_nlink)
 
 

@@ -12,7 +12,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from echod.memory.identity import BlockKey, block_content, numbered_keys
-from echod.memory.lineage import CurrentVersion, Descent, KnownVersion, classify_descent
+from echod.memory.lineage import (
+    CurrentVersion,
+    Descent,
+    KnownVersion,
+    StaleWrite,
+    SuspectedStaleWrite,
+    classify_descent,
+)
 from echod.memory.model import Block, Document
 from echod.store.commit.context import CommitContext
 from echod.store.healing.archives import ArchiveContents
@@ -29,11 +36,13 @@ class KnownDocument(NamedTuple):
 
 
 def recent_states(context: CommitContext) -> tuple[KnownDocument, ...]:
-    """Return the known states within the history, oldest first, without those whose content was lost."""
-    now = context.clock()
-    timeline, oldest = context.journal.timeline(now), now - context.limits.history_seconds
-    states = context.journal.states()
-    recent = (*(s for s in states[:-1] if timeline.latest(s.since) >= oldest), *states[-1:])
+    """Return the known states within the history, oldest first, without those whose content was lost.
+
+    The history ends with the newest state. So an overwrite is recognized however long nothing looked at the file.
+    """
+    timeline, states = context.journal.timeline(context.clock()), context.journal.states()
+    oldest = timeline.earliest(states[-1].since) - context.limits.history_seconds if states else 0.0
+    recent = (state for state in states if timeline.latest(state.since) >= oldest)
     bounded = (state._replace(since=timeline.earliest(state.since)) for state in recent)
     return tuple(known for state in bounded if (known := load_state(context, state)) is not None)
 
@@ -54,9 +63,15 @@ def load_newest_state(context: CommitContext) -> KnownDocument | None:
 
 
 def classify_known_descent(context: CommitContext, current: CurrentVersion, known: Iterable[KnownDocument]) -> Descent:
-    """Return how a version descends from the known states."""
-    limit = context.limits.young_seconds
-    return classify_descent(current, [k.version for k in known], now=context.clock(), young_seconds=limit)
+    """Return how a version descends from the known states.
+
+    A stale write is only certain within the history. Later the user may have removed the same blocks, and is asked.
+    """
+    versions, now = [k.version for k in known], context.clock()
+    descent = classify_descent(current, versions, now=now, young_seconds=context.limits.young_seconds)
+    if isinstance(descent, StaleWrite) and now - versions[-1].visible_since > context.limits.history_seconds:
+        return SuspectedStaleWrite(descent.missing)
+    return descent
 
 
 def keyed_blocks(document: Document) -> zip[tuple[BlockKey, Block]]:

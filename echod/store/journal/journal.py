@@ -30,8 +30,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echod.files import FileVersion
-from echod.paths import PRIVATE_DIR_MODE
+from echod.errors import GARBLED_ERRORS
+from echod.files import FileVersion, read_regular
+from echod.log import get_logger
+from echod.paths import PRIVATE_DIR_MODE, make_private_directory
 from echod.store.journal.files import (
     BlobStore,
     append_fast,
@@ -50,7 +52,13 @@ from echod.store.journal.undo_index import RESTORED_FINDINGS, UNDO_SEQS, UndoInd
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.snapshot import content_digest
 
+PROJECT_FILE = "project"
+"""Contains the path of the store of a journal."""
+
+log = get_logger(__name__)
+
 _ROOT_ROLE = "+root"
+_MAX_PATH_BYTES = 4096
 _NOTICE_FILES = (NOTICES, QUESTIONS, UNDO_SEQS, RESTORED_FINDINGS)
 
 
@@ -181,6 +189,15 @@ class RoleJournal:
         """Replace all recorded contents."""
         write_durable(self.root / "states", "".join(f"{_state_line(s)}\n" for s in states).encode())
 
+    def may_be_outdated(self, memory: Path) -> bool:
+        """Return whether a memory file may have changed since its newest known state was recorded.
+
+        Every state is recorded after the file was read, and no program can set back the change time of a file.
+        """
+        changed = version_of(memory)
+        recorded = [version[2] for name in ("states", "records") if (version := version_of(self.root / name))]
+        return changed is not None and bool(recorded) and changed[3] > max(recorded)
+
     def consumed_keys(self) -> AbstractSet[str]:
         """Return the ledger as of now: the keys of consumed findings without restored ones, with open commits."""
         return self.ledger.keys(self.open_records())
@@ -202,10 +219,10 @@ class RoleJournal:
     def own_mtimes(self) -> Mapping[str, int]:
         """Return files (relative to the store) with their modification time in nanoseconds as echod last left them."""
         try:
-            mtimes: dict[str, int] = json.loads(read_if_exists(self.root / "own-mtimes") or b"{}")
-        except ValueError:
-            return {}
-        return mtimes
+            mtimes = json.loads(read_if_exists(self.root / "own-mtimes") or b"{}")
+            return {str(path): int(mtime) for path, mtime in mtimes.items()}
+        except GARBLED_ERRORS:
+            return {}  # then they are merely unknown
 
     def record_own_mtimes(self, mtimes: Mapping[str, int]) -> None:
         """Record modification times. After a power cut they are merely unknown."""
@@ -272,11 +289,11 @@ class Journal:
         journal = self.role_journal(role)
         if not (journal.root / "journal-id").exists():
             # One by one: parents that mkdir creates itself would be readable for other users.
-            journal.root.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+            make_private_directory(journal.root.parent)
             journal.root.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             status = journal.root.stat()
             journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:12]
-            write_durable(journal.root.parent / "project", role.store.key.encode())
+            write_durable(journal.root.parent / PROJECT_FILE, role.store.key.encode())
             journal.undo_index.build()
             write_durable(journal.root / "journal-id", journal_id.encode())
         return journal
@@ -291,18 +308,25 @@ class Journal:
         return tuple(Role(store, "" if name == _ROOT_ROLE else name) for name in names)
 
     def stores(self) -> tuple[Store, ...]:
-        """Return every store that has a journal."""
-        try:
-            files = sorted(self.root.glob("*/project"))
-        except FileNotFoundError:
-            return ()
-        return tuple(store_at(Path(file.read_text())) for file in files)
+        """Return every store that has a journal. A directory that does not name its store is passed over."""
+        files = sorted(self.root.glob(f"*/{PROJECT_FILE}"))
+        return tuple(store for file in files if (store := read_store(file)) is not None)
 
     def store_directory(self, store: Store) -> Path:
         """Return the directory of a store's journals."""
         if store.key not in self._stores:
             self._stores[store.key] = self.root / content_digest(store.key.encode())[:16]
         return self._stores[store.key]
+
+
+def read_store(file: Path) -> Store | None:
+    """Return the store that the file `PROJECT_FILE` of a journal names; None, and a log line, if it names none."""
+    try:
+        path = Path(os.fsdecode(read_regular(file, _MAX_PATH_BYTES)))
+        return store_at(path) if path.is_absolute() else None
+    except (OSError, ValueError, LookupError) as error:
+        log.warning("journal_skipped", path=str(file.parent), reason=repr(error))
+        return None
 
 
 def _memory_states(record: CommitRecord) -> list[KnownState]:

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from echod.errors import GARBLED_ERRORS
 from echod.store.changes import LateMerge, PartialConsume
 from echod.store.errors import StoreError
 from echod.store.private_directory import PRIVATE_DIRECTORY
@@ -144,7 +145,7 @@ def decode_record(data: bytes) -> CommitRecord:
                 "withdrawn_consumes": _decode_partial_consumes(raw.get("withdrawn_consumes", ())),
             }
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except GARBLED_ERRORS as error:
         raise RecordUnreadableError(
             "A journal record is damaged. echod does not change its role until the record is moved away."
         ) from error

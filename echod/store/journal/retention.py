@@ -43,13 +43,17 @@ def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[
 
 
 def _states_to_keep(journal: RoleJournal, limits: EngineLimits, now: float) -> list[KnownState]:
-    """Return the newest states within the history and its limit of bytes, oldest first. The newest always remains."""
+    """Return the newest states within the history and its limit of bytes, oldest first. The newest always remains.
+
+    The history ends with the newest state: a file that was overwritten soon after it may not have been read since.
+    """
     newest_first: list[KnownState] = []
     size, timeline = 0, journal.timeline(now)
     for state in reversed(journal.states()):
         size += journal.blobs.size(state.digest)
+        end = min(now, timeline.earliest(newest_first[0].since)) if newest_first else now
         if newest_first and (
-            now - timeline.earliest(state.since) > limits.history_seconds or size > limits.max_history_bytes
+            end - timeline.latest(state.since) > limits.history_seconds or size > limits.max_history_bytes
         ):
             break
         newest_first.append(state)
