@@ -99,7 +99,8 @@ def settle_stores(paths: Paths, stores: Iterable[Store], clock: Callable[[], flo
         WorkerBusyError: a job is running.
         StoreError: the journal cannot be read.
     """
-    existing, remaining = [store for store in stores if store.root.is_dir()], []
+    existing = [store for store in stores if store.root.is_dir()]
+    remaining: list[Path] = []
     if not existing:
         return ()
     with worker_lock(paths.worker_lock, this_process(), _SETTLE_LOCK_SECONDS):
