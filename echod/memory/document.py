@@ -28,11 +28,11 @@ _MAX_CACHED_BYTES, _MAX_CACHED_DOCUMENTS = 64 << 10, 8
 This is the number and maximal size in bytes of the contents whose documents are cached, which take a few MiB at most.
 Documents of larger files are shared while they are in use.
 """
-MAX_PARSED_BYTES = 128 * 1024 * 1024
+MAX_PARSED_BYTES = 104 * 1024 * 1024
 """The memory that reading one file may take, by estimate. A job holds a few versions of it, and the service may use
 512 MiB (`MemoryMax` of its unit)."""
 
-_BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_MARK = 3, 900, 140
+_BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_MARK = 3, 1500, 140
 _HEADING_LINE = re.compile(rb"^[ ]{0,3}##", re.MULTILINE)
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
 _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
