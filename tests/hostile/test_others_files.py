@@ -15,6 +15,7 @@ from echod.doctor.machine import check_directories
 from echod.errors import StateError
 from echod.files import insecure_file_warnings, open_private_log, write_private
 from echod.hooks import spool, summary
+from echod.log_setup import _escape_values
 from echod.memory.document import MAX_PARSED_BYTES, estimate_parsed_bytes, parse
 from echod.memory.line_diff import MAX_CHANGED_LINES, diff_lines
 from echod.memory.model import Unreadable, UnreadableKind
@@ -243,3 +244,13 @@ def test_more_changes_than_the_limit_are_one() -> None:
     new = [f"b{number}" if number % 2 else f"a{number}" for number in range(2_000)]
 
     assert [tuple(change) for change in diff_lines(old, new)] == [(1, 2_000, 1, 2_000)]
+
+
+def test_the_log_on_a_terminal_escapes_names() -> None:
+    event = {"event": "left_alone", "path": "/x\x1b]0;pwned\x07\x9b31m", "tries": 3}
+
+    assert _escape_values(None, "", event) == {
+        "event": "left_alone",
+        "path": "/x\\x1b]0;pwned\\x07\\x9b31m",
+        "tries": 3,
+    }
