@@ -95,8 +95,8 @@ _ANY_WORDS = rf"(?:{_GAP}[^\s`\uffff]{{1,80}}){{0,8}}"
 CLIENT_PATTERNS = (
     _client("password", "curl http https xh hurl ab siege httpie", _login("u|user|U|proxy-user|a|auth|A"), _is_given),
     _client("password", "wget aria2c", _option("password|http-password|ftp-password|proxy-password|http-passwd|ftp-passwd")),
-    _client("password", "docker podman buildah nerdctl crane oras skopeo helm", _option("p|password")),
-    _client("password", "skopeo buildah podman", _login("creds|src-creds|dest-creds")),
+    _client("password", "docker podman buildah nerdctl crane oras helm", _option("p|password")),
+    _client("password", "skopeo", _login("creds|src-creds|dest-creds")),
     _client("password", "mysql mysqldump mysqladmin mysqlimport mysqlcheck mariadb mariadb-dump", rf"(?<=[ \t\n])-p{_ATTACHED}"),
     _client("password", "mysqladmin", _positional("password"), _is_given_secret),
     _client("password", "redis-cli valkey-cli keydb-cli", _option("a|pass"), _is_given),
@@ -144,7 +144,7 @@ _BY_PROGRAM = {
 }
 _PROGRAM = re.compile(rf"(?<![\w./:@=-])(?:[\w./-]{{0,64}}/)?(?P<program>{'|'.join(map(re.escape, _PROGRAMS))})(?:\.exe)?(?=[ \t])")
 # A program without a subcommand that logs in has `-p` for ports and paths.
-_NEEDS_LOGIN = frozenset({"docker", "podman", "buildah", "nerdctl", "crane", "oras", "helm", "az", "oc", "skopeo"})
+_NEEDS_LOGIN = frozenset({"docker", "podman", "buildah", "nerdctl", "crane", "oras", "helm", "az", "oc"})
 _LOGIN_WORD = re.compile(r"\b(?:login|repo add|registry login)\b")
 _PIPED = (
     re.compile(rf"\becho[ \t]+(?:-n[ \t]+)?[\"']?{_USER}:(?P<bare>[^\s\"'`|\uffff]{{1,128}})[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd\b"),

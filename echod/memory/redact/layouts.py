@@ -53,7 +53,7 @@ _MIN_HEX_COOKIE_LENGTH = 20
 
 # root:password@tcp(db:3306)/shop, app:password@db.example.org:5432
 _LOGIN_AT_HOST = re.compile(
-    r"(?<![\w.:/@%+=$~-])(?P<user>[A-Za-z_][\w.-]{0,63}):(?P<value>[^\s:@\"'`<>|/\\(){}\uffff][^\s@\"'`<>|\\\uffff]{2,127})@"
+    r"(?<![\w.:/@%+$~-])(?P<user>[A-Za-z_][\w.-]{0,63}):(?P<value>[^\s:@\"'`<>|/\\(){}\uffff][^\s@\"'`<>|\\\uffff]{2,127})@"
     r"(?P<host>(?:tcp|tcp4|tcp6|unix|udp)\(|(?:\d{1,3}\.){3}\d{1,3}(?![\d.])|localhost\b|\[[0-9a-f:]{2,39}\]"
     r"|[A-Za-z][\w-]{0,62}(?:\.[A-Za-z0-9][\w-]{0,62}){0,8}:\d{2,5}\b"
     r"|[A-Za-z0-9][\w-]{0,62}(?:\.[A-Za-z0-9][\w-]{0,62}){0,8}\.[a-z]{2,12}(?=[\s/?\"'`),;]|$))"

@@ -223,6 +223,7 @@ _MAX_PLACEHOLDER_LENGTH = 64
 # changes every four characters or more, in random text every two (measured on memory files and on generated tokens).
 _MAX_RANDOM_PIECE_LENGTH = 3.4
 _IDENTIFIER = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)*")
+_NAME_WITH_NUMBER = re.compile(r"[a-z]+(?:_[a-z]+)*[0-9]{0,3}")  # page_width2
 _CODE_NOUNS = word_set("""
     procedure schema field input handler resolver validator type string mutation query function callback component control
     state ref hook service model dto form route screen page view button prop props label text message error hash param
@@ -398,7 +399,8 @@ def is_secret(value: str, strength: NameStrength, context: ValueContext) -> bool
     if strength in {NameStrength.PASSPHRASE, NameStrength.PASSWORD}:
         return not _is_false_positive(value, context) and _is_password(value, strength, context)
     if strength is NameStrength.SHORT_PASSWORD:
-        return is_strong_password(value) and not _is_false_positive(value, context)
+        is_name = _NAME_WITH_NUMBER.fullmatch(value) is not None
+        return is_strong_password(value) and not is_name and not _is_false_positive(value, context)
     # Most values beside "key" and "token" are words. Checking first whether one looks random saves the other checks.
     return _is_token(value, strength, context) and not _is_false_positive(value, context)
 
