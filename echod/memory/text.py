@@ -27,7 +27,7 @@ _INVISIBLE_RUN = re.compile("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0
 
 
 PATH_GROUP = r"(?:\((?:[\w.@~+-]{1,60}|\.{1,3})\)|\[\[?[\w.@~+-]{1,60}\]?\]|\{[\w.@~+-]{1,60}\})"
-"""A part of a path in brackets, as in `app/(shop)/[id]/page.tsx`: a pattern for names of route groups and parameters."""
+"""A part of a path in brackets, as in `app/(shop)/[id]/page.tsx`: a pattern for route groups and parameters."""
 
 
 def normalize_characters(text: str) -> tuple[str, Sequence[int] | None]:

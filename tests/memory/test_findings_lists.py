@@ -56,8 +56,8 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         TWO,
     ),
     "by severity": (
-        "# Review\n\n## Critical\n\n- The pool leaks in teardown\n- The queue drops rows at night\n\n## Minor issues\n\n"
-        "1. The cache is stale after login\n2. The log is too long to read\n",
+        ("# Review\n\n## Critical\n\n- The pool leaks in teardown\n- The queue drops rows at night\n\n## Minor issues\n\n"
+        "1. The cache is stale after login\n2. The log is too long to read\n"),
         ["The pool leaks in teardown", "The queue drops rows at night", "The cache is stale after login", "The log is too long to read"],
     ),
     "below the title of a review": (
@@ -81,18 +81,18 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         TWO,
     ),
     "a table": (
-        "| # | Severity | Finding | File |\n|---|---|---|---|\n| 1 | P1 | The pool leaks in teardown | `a.py:3` |\n"
-        "| 2 | P2 | The cache is stale after login | `b.py` |\n",
+        ("| # | Severity | Finding | File |\n|---|---|---|---|\n| 1 | P1 | The pool leaks in teardown | `a.py:3` |\n"
+        "| 2 | P2 | The cache is stale after login | `b.py` |\n"),
         TWO,
     ),
     "a table below a heading": (
-        "# Findings\n\nSee the table.\n\n| Issue | Recommendation |\n| :-- | --: |\n| The pool leaks in teardown | Close it |\n"
-        "| The cache is stale after login | Clear it |\n",
+        ("# Findings\n\nSee the table.\n\n| Issue | Recommendation |\n| :-- | --: |\n| The pool leaks in teardown | Close it |\n"
+        "| The cache is stale after login | Clear it |\n"),
         ["See the table.", *TWO],
     ),
     "json": (
-        '[{"title": "The pool leaks in teardown", "severity": "high", "file": "a.py", "line": 3},'
-        ' {"title": "The cache is stale after login", "description": "Clear it."}]',
+        ('[{"title": "The pool leaks in teardown", "severity": "high", "file": "a.py", "line": 3},'
+        ' {"title": "The cache is stale after login", "description": "Clear it."}]'),
         TWO,
     ),
     "json in an object": (
@@ -130,8 +130,8 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
     "json that is no finding": ('{"timeout": 3, "retries": 5}', ['{"timeout": 3, "retries": 5}']),
     "broken json": ('[{"title": "The pool leaks"', ['[{"title": "The pool leaks"']),
     "one learning with sections": (
-        "---\ntitle: Close the pool\ndate: 2026-02-11\ntags: [a, b]\n---\n\n# Close the pool\n\n## Context\n\nIt leaked.\n\n"
-        "## Guidance\n\nClose it.\n\n## Related\n\n- `a.md`\n",
+        ("---\ntitle: Close the pool\ndate: 2026-02-11\ntags: [a, b]\n---\n\n# Close the pool\n\n## Context\n\nIt leaked.\n\n"
+        "## Guidance\n\nClose it.\n\n## Related\n\n- `a.md`\n"),
         ["Close the pool"],
     ),
     "one learning with sections of its own": (
@@ -155,13 +155,13 @@ ENTRIES: dict[str, tuple[str, list[str]]] = {
         ["Close the pool", "Clear the cache"],
     ),
     "dated learnings below front matter": (
-        "---\ntitle: The payment client\ntags: a\n---\n### [2026-02-11] Pattern: Close the pool\n- Do it.\n\n"
-        "### [2026-02-12] Pattern: Clear the cache\n- Do it.\n",
+        ("---\ntitle: The payment client\ntags: a\n---\n### [2026-02-11] Pattern: Close the pool\n- Do it.\n\n"
+        "### [2026-02-12] Pattern: Clear the cache\n- Do it.\n"),
         ["Close the pool", "Clear the cache"],
     ),
     "a heading in front matter": (
-        "---\ntitle: Close the pool\ndescription: |\n  How entries look:\n\n  ## Traced \u2014 An example (2026-01-01)\n"
-        "# a comment\n---\nIt leaks.\n",
+        ("---\ntitle: Close the pool\ndescription: |\n  How entries look:\n\n  ## Traced \u2014 An example (2026-01-01)\n"
+        "# a comment\n---\nIt leaks.\n"),
         ["Close the pool"],
     ),
     "nothing and something": (
@@ -238,7 +238,9 @@ def test_the_severity_stays_with_each_learning(text: str) -> None:
 
 
 def test_a_row_keeps_all_of_its_cells() -> None:
-    (finding,) = read("| ID | Finding | Where | Effort | Fix |\n|--|--|--|--|--|\n| X-7 | It leaks | `a.py:3` | small | close it |\n")
+    (finding,) = read(
+        "| ID | Finding | Where | Effort | Fix |\n|--|--|--|--|--|\n| X-7 | It leaks | `a.py:3` | small | close it |\n"
+    )
 
     said = " ".join([finding.title, finding.text, finding.evidence or "", *(value for _, value in finding.fields)])
     assert all(word in said for word in ("X-7", "It leaks", "`a.py:3`", "small", "close it"))
@@ -288,7 +290,19 @@ def test_a_line_of_hyphens_does_not_hide_an_entry(data: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "unit", ["- a b c d e\n", "| a | b |\n", "**a b**\n\n", "- ", "---\na: b\n", "a: b\n", '{"a":', "[", "- a:\n", "no issues "]
+    "unit",
+    [
+        "- a b c d e\n",
+        "| a | b |\n",
+        "**a b**\n\n",
+        "- ",
+        "---\na: b\n",
+        "a: b\n",
+        '{"a":',
+        "[",
+        "- a:\n",
+        "no issues ",
+    ],
 )
 def test_any_list_is_read_in_linear_time(unit: str) -> None:
     read(unit * (20_000 // len(unit)))

@@ -28,7 +28,9 @@ _ANNOUNCES = re.compile(
     r"notes?|results?|things|following|gotchas?|pitfalls?|recommendations?|suggestions?)\b",
     re.IGNORECASE,
 )
-_LEAD = re.compile(r"(?P<marks>\*\*|__)(?P<lead>[^*_\n][^\n]{0,160}?)(?P=marks)(?P<joint>[ \t]*(?:[:\u2014\u2013-][ \t]*)?)")
+_LEAD = re.compile(
+    r"(?P<marks>\*\*|__)(?P<lead>[^*_\n][^\n]{0,160}?)(?P=marks)(?P<joint>[ \t]*(?:[:\u2014\u2013-][ \t]*)?)"
+)
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
 _DATA = frozenset({"json", "jsonc", "json5", "yaml", "yml", "jsonl", "ndjson"})
 
@@ -152,7 +154,8 @@ def _are_statements(items: Sequence[_Block]) -> bool:
     if len(contents) < _MIN_ITEMS:
         return len(contents) < len(items) and all(map(_is_nothing_or_statement, items))
     return sum(map(_is_statement, contents)) * 2 > len(contents) and sum(
-        len(content.split()) if content.isascii() else max(len(content.split()), len(content) // 3) for content in contents
+        len(content.split()) if content.isascii() else max(len(content.split()), len(content) // 3)
+        for content in contents
     ) >= _MIN_STATEMENT_WORDS * len(contents)
 
 
@@ -169,13 +172,19 @@ def _is_statement(content: str) -> bool:
 def _is_nothing(item: _Block) -> bool:
     content = _content(item)
     label, colon, value = content.partition(":")
-    return reports_nothing(content) or bool(colon and len(label) <= _MAX_LEAD_LENGTH // 4 and reports_nothing(value.strip("* ")))
+    return reports_nothing(content) or bool(
+        colon and len(label) <= _MAX_LEAD_LENGTH // 4 and reports_nothing(value.strip("* "))
+    )
 
 
 def _content(item: _Block) -> str:
     first = item.lines[0][0]
     head = first[list_content_offset(first) or 0 :]
-    own = [text.strip() for text, kind in item.lines[1:] if kind is not LineKind.CODE and list_content_offset(text.lstrip()) is None]
+    own = [
+        text.strip()
+        for text, kind in item.lines[1:]
+        if kind is not LineKind.CODE and list_content_offset(text.lstrip()) is None
+    ]
     return " ".join([head.strip(), *own]).strip()
 
 
@@ -210,7 +219,11 @@ def _title_of(lead: str) -> str | None:
     """Return the bold beginning of a learning if it can be its title; severities and single labels cannot."""
     bare = lead.strip(" :.\uff1a")
     words = bare.split()
-    if len(bare) > _MAX_LEAD_LENGTH or (names_severity(bare) and len(words) <= _MIN_ITEMS) or read_title(bare).text == "":
+    if (
+        len(bare) > _MAX_LEAD_LENGTH
+        or (names_severity(bare) and len(words) <= _MIN_ITEMS)
+        or read_title(bare).text == ""
+    ):
         return None
     return bare if len(words) > 1 or not bare.isascii() else None
 

@@ -14,21 +14,33 @@ _NOTHING = frozenset(
     re.findall(
         r"[^\s,][^\n,]*",
         """
-        none, n/a, na, nil, null, nothing, -, --, \u2013, \u2014, no, zero, 0, not applicable, tbd, todo, tba, empty, lgtm, all good,
-        all clear, clean, ok, pass, passed, approved, looks good, looks good to me, see above, as above, same as above, nothing new,
-        nothing to report, nothing to add, nothing found, none found, none so far, none yet, none to report, none identified,
-        none observed, none noted, none detected, none at this time, none needed, none required, no action needed, no action required,
-        no changes needed, no changes required, no comment, no comments, [], {}, (none), no further comments, good to go, ship it,
-        keine, keine befunde, nichts, entf\u00e4llt, aucun, aucune, rien, rien \u00e0 signaler, ras, ninguno, ninguna, nada, nenhum, nenhuma,
-        nessuno, nessuna, geen, brak, \u043d\u0435\u0442, \u043d\u0435\u043c\u0430\u0454, \u0456\u0441\u0442\u043e\u0442\u043d\u0438\u0445 \u043d\u0435\u043c\u0430, yok, kh\u00f4ng c\u00f3, tidak ada, \u65e0, \u7121, \u6ca1\u6709, \u306a\u3057, \u7279\u306b\u306a\u3057, \u8a72\u5f53\u306a\u3057, \uc5c6\uc74c, \ud574\ub2f9 \uc5c6\uc74c, \u0644\u0627 \u064a\u0648\u062c\u062f,
+        none, n/a, na, nil, null, nothing, -, --, \u2013, \u2014, no, zero, 0, not applicable, tbd, todo,
+        tba, empty, lgtm, all good,
+        all clear, clean, ok, pass, passed, approved, looks good, looks good to me, see above, as above,
+        same as above, nothing new,
+        nothing to report, nothing to add, nothing found, none found, none so far, none yet,
+        none to report, none identified,
+        none observed, none noted, none detected, none at this time, none needed, none required,
+        no action needed, no action required,
+        no changes needed, no changes required, no comment, no comments, [], {}, (none),
+        no further comments, good to go, ship it,
+        keine, keine befunde, nichts, entf\u00e4llt, aucun, aucune, rien, rien \u00e0 signaler, ras,
+        ninguno, ninguna, nada, nenhum, nenhuma,
+        nessuno, nessuna, geen, brak, \u043d\u0435\u0442, \u043d\u0435\u043c\u0430\u0454,
+        \u0456\u0441\u0442\u043e\u0442\u043d\u0438\u0445 \u043d\u0435\u043c\u0430, yok, kh\u00f4ng c\u00f3,
+        tidak ada, \u65e0, \u7121, \u6ca1\u6709, \u306a\u3057, \u7279\u306b\u306a\u3057,
+        \u8a72\u5f53\u306a\u3057, \uc5c6\uc74c, \ud574\ub2f9 \uc5c6\uc74c,
+        \u0644\u0627 \u064a\u0648\u062c\u062f,
         \u0644\u0627 \u0634\u064a\u0621, \u0915\u094b\u0908 \u0928\u0939\u0940\u0902
         """,
     )
 )
 _NOUN = (
     r"(?:issues?|problems?|findings?|learnings?|lessons?|concerns?|bugs?|defects?|vulnerabilit(?:y|ies)|warnings?|errors?|blockers?|"
-    r"regressions?|gaps?|questions?|suggestions?|recommendations?|comments?|observations?|patterns?|insights?|notes?|action items?|"
-    r"actions?|follow-?ups?|deviations?|violations?|risks?|entries|items?|results?|todos?|next steps?|echoes|updates?|feedback|"
+    r"regressions?|gaps?|questions?|suggestions?|recommendations?|comments?|observations?|patterns?|insights?|"
+    r"notes?|action items?|"
+    r"actions?|follow-?ups?|deviations?|violations?|risks?|entries|items?|results?|todos?|next steps?|echoes|"
+    r"updates?|feedback|"
     r"discrepanc(?:y|ies)|inconsistenc(?:y|ies)|changes?|discoveries|surprises|takeaways|anomalies|conflicts|matters|improvements?|"
     r"nits?|things?|decisions?|memories|knowledge|information|worries|red flags?|code smells?|false positives?)"
 )
@@ -36,7 +48,8 @@ _WORD = (
     r"(?:new|further|other|additional|more|significant|critical|major|minor|high|medium|low|severity|priority|blocking|important|"
     r"notable|noteworthy|serious|severe|obvious|real|actual|open|outstanding|remaining|known|relevant|specific|particular|immediate|"
     r"security|performance|correctness|style|quality|design|architecture|architectural|functional|test|testing|code|review|logic|"
-    r"accessibility|reusable|generalizable|durable|lasting|p[0-4]|or|and|and/or|nor|any|such|of note|novel|actionable|unexpected|"
+    r"accessibility|reusable|generalizable|durable|lasting|p[0-4]|or|and|and/or|nor|any|such|of note|novel|"
+    r"actionable|unexpected|"
     r"worth|recording|persisting|keeping|remembering|reporting|saving|mentioning|noting|to|report|add|record|persist|save|share|note|"
     r"flag|raise|address|fix|found|identified|detected|observed|noted|discovered|reported|seen|raised|recorded|learned|made|present|"
     r"encountered|uncovered|surfaced|remain|needed|required|necessary|were|was|have|has|been|i|we|did|not|find|at|this|that|"
@@ -53,24 +66,34 @@ _SECTION_WORDS = frozenset(
     re.findall(
         r"\S+",
         """
-        critical high medium low major minor blocking blocker blockers severity priority p0 p1 p2 p3 p4 s1 s2 s3 findings finding
-        issues issue problems concerns bugs errors warnings risks gaps questions suggestions recommendations comments observations
-        learnings learning lessons patterns insights notes nits nitpicks todo todos follow-up follow-ups followups follow ups next
-        steps step open known outstanding unresolved remaining other additional new significant important must should fix nice have
-        to false positives action items item deviations regressions limitations security performance correctness style quality
-        testing tests coverage docs documentation accessibility verdict summary result results review and or of the for in
-        improvements optional informational info trivial general work decisions blocked dependencies changes required vulnerabilities
+        critical high medium low major minor blocking blocker blockers severity priority p0 p1 p2 p3 p4 s1
+        s2 s3 findings finding
+        issues issue problems concerns bugs errors warnings risks gaps questions suggestions
+        recommendations comments observations
+        learnings learning lessons patterns insights notes nits nitpicks todo todos follow-up follow-ups
+        followups follow ups next
+        steps step open known outstanding unresolved remaining other additional new significant important
+        must should fix nice have
+        to false positives action items item deviations regressions limitations security performance
+        correctness style quality
+        testing tests coverage docs documentation accessibility verdict summary result results review and
+        or of the for in
+        improvements optional informational info trivial general work decisions blocked dependencies
+        changes required vulnerabilities
         defects violations
 
-        befunde erkenntnisse probleme fehler hinweise ergebnisse résultats constats problèmes hallazgos problemas resultados achados
-        risultati problemi bevindingen problemen problemy uwagi wyniki проблемы замечания находки проблеми bulgular sorunlar
+        befunde erkenntnisse probleme fehler hinweise ergebnisse résultats constats problèmes hallazgos
+        problemas resultados achados
+        risultati problemi bevindingen problemen problemy uwagi wyniki проблемы замечания находки проблеми
+        bulgular sorunlar
         temuan masalah 发现 问题 問題 指摘事項 문제 발견사항
         """,
     )
 )
 _VERDICT = re.compile(
     r"(?:verdict|status|result|outcome|overall|recommendation|decision|conclusion|assessment|rating)s?\W+"
-    r"(?:pass(?:ed)?|approved?|accept(?:ed)?|ok|clean|lgtm|success|done|complete[d]?|no issues|fail(?:ed)?|rejected|merge|ship it)",
+    r"(?:pass(?:ed)?|approved?|accept(?:ed)?|ok|clean|lgtm|success|done|complete[d]?|no issues|"
+    r"fail(?:ed)?|rejected|merge|ship it)",
     re.IGNORECASE,
 )
 _SEVERITY = re.compile(
@@ -84,7 +107,8 @@ _DONE_VERBS = (
     r"installed|configured|documented|cleaned|formatted|linted|built|released|tagged|closed|opened|resolved|addressed|applied|"
     r"extracted|replaced|changed|adjusted|improved|extended|introduced|enabled|disabled|generated|regenerated|prepared|scanned|"
     r"inspected|examined|looked|went|worked|handled|ported|converted|split|reverted|rebased|triaged|summari[sz]ed|collected|"
-    r"validated|confirmed|executed|started|set up|wired|integrated|shipped|planned|discussed|attended|did|made|performed|conducted)"
+    r"validated|confirmed|executed|started|set up|wired|integrated|shipped|planned|discussed|attended|did|"
+    r"made|performed|conducted)"
 )
 _DONE = re.compile(
     rf"(?:(?:i|we|agents?|the (?:agent|team|worker|reviewer))[ ])?(?:(?:have|has|had|'ve|was|were)[ ])?"
@@ -96,7 +120,8 @@ _DONE = re.compile(
 _CLAIM = re.compile(
     r"\b(?:must|should|never|always|because|since|needs?|requires?|avoid|use|uses|ensure|prefer|if|when|whenever|unless|otherwise|"
     r"is|are|isn't|aren't|can|cannot|can't|will|won't|do|don't|does|doesn't|causes?|caused|leaks?|breaks?|fails?|lost|loses|"
-    r"so that|which|therefore|instead|only|but|due to|turned out|learned|found that|means|root cause|to avoid|to prevent|hence)\b"
+    r"so that|which|therefore|instead|only|but|due to|turned out|learned|found that|means|root cause|to avoid|"
+    r"to prevent|hence)\b"
     r"|=>|->|\u2192",
     re.IGNORECASE,
 )

@@ -16,28 +16,53 @@ from echod.memory.findings.nothing import reports_nothing
 from echod.memory.findings.text import read_field
 
 _TITLES = (
-    "title", "name", "headline", "heading", "finding", "issue", "problem", "learning", "lesson", "lesson learned", "pattern",
-    "insight", "observation", "bug", "risk", "concern", "rule", "takeaway", "what", "summary", "gotcha", "decision", "violation",
+    "title", "name", "headline", "heading", "finding", "issue", "problem", "learning", "lesson", "lesson learned",
+    "pattern", "insight", "observation", "bug", "risk", "concern", "rule", "takeaway", "what", "summary", "gotcha",
+    "decision", "violation",
 )  # fmt: skip
 _TEXTS = (
-    "learning", "description", "desc", "detail", "details", "explanation", "body", "content", "text", "message", "note", "notes",
-    "comment", "summary", "statement",
+    "learning", "description", "desc", "detail", "details", "explanation", "body", "content", "text", "message", "note",
+    "notes", "comment", "summary", "statement",
 )  # fmt: skip
-_FILES = ("evidence", "file", "files", "path", "paths", "location", "locations", "where", "file path", "filepath", "filename")
+_FILES = (
+    "evidence", "file", "files", "path", "paths", "location", "locations", "where", "file path", "filepath", "filename",
+)  # fmt: skip
 _LINES = ("line", "lines", "line number", "line numbers", "start line")
 _FIELDS = frozenset(
-    "severity priority confidence layer source date verified supersedes category tags domain type kind status role agent id"
-    .split()
+    ["severity", "priority", "confidence", "layer", "source", "date", "verified", "supersedes", "category",
+    "tags", "domain", "type", "kind", "status", "role", "agent", "id"]
 )  # fmt: skip
 _NUMBERS = frozenset({"#", "no", "nr", "num", "number", "id", "n"})
 _LISTS = frozenset(
-    """findings finding issues learnings lessons entries results observations items patterns insights problems memories echoes
-    notes data records bugs recommendations takeaways""".split()
+    [
+        "findings",
+        "finding",
+        "issues",
+        "learnings",
+        "lessons",
+        "entries",
+        "results",
+        "observations",
+        "items",
+        "patterns",
+        "insights",
+        "problems",
+        "memories",
+        "echoes",
+        "notes",
+        "data",
+        "records",
+        "bugs",
+        "recommendations",
+        "takeaways",
+    ]
 )
 _MAX_YAML = 100_000  # characters; its reader is slow
 _MAX_ROWS = 5_000
 _ALIAS = re.compile(r"(?m)(?:^|[\s\[{,:-])[&*][A-Za-z0-9]")
-_YAML_START = re.compile(r"(?:---\s*\n)?(?:#[^\n]*\n|\s*\n)*(?:- +[A-Za-z][\w -]{0,40}:(?: |\n)|[a-z][\w ]{0,40}:[ \t]*\n)")
+_YAML_START = re.compile(
+    r"(?:---\s*\n)?(?:#[^\n]*\n|\s*\n)*(?:- +[A-Za-z][\w -]{0,40}:(?: |\n)|[a-z][\w ]{0,40}:[ \t]*\n)"
+)
 _CELL = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
 
@@ -81,7 +106,9 @@ def _findings(value: object) -> tuple[FindingRecord, ...] | None:
     if isinstance(value, dict):
         lists = [items for name, items in value.items() if _name(name) in _LISTS and isinstance(items, list)]
         if lists:
-            shared = {name: item for name, item in value.items() if _name(name) not in _LISTS or not isinstance(item, list)}
+            shared = {
+                name: item for name, item in value.items() if _name(name) not in _LISTS or not isinstance(item, list)
+            }
             parts = [_records(items) for items in lists]
             if any(part is None for part in parts):
                 return None
@@ -94,8 +121,12 @@ def _findings(value: object) -> tuple[FindingRecord, ...] | None:
 def _records(items: Sequence[object]) -> tuple[FindingRecord, ...] | None:
     if not all(isinstance(item, str) or (isinstance(item, dict) and _is_finding(item)) for item in items):
         return None
-    records = (_record({_name(k): v for k, v in item.items()}) if isinstance(item, dict) else FindingRecord(None, (), str(item))
-               for item in items)  # fmt: skip
+    records = [
+        _record({_name(name): value for name, value in item.items()})
+        if isinstance(item, dict)
+        else FindingRecord(None, (), str(item))
+        for item in items
+    ]
     return tuple(record for record in records if record.title or record.text.strip())
 
 

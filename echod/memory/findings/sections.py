@@ -23,7 +23,6 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
-from echod.memory.front_matter import find_front_matter
 from echod.memory.findings.nothing import is_report_heading
 from echod.memory.findings.outline import (
     BOLD_LEVEL,
@@ -43,11 +42,11 @@ from echod.memory.findings.text import (
     NO_TITLE,
     ParsedTitle,
     find_date,
-    normalize_spaces,
     read_field,
     read_optional,
     read_title,
 )
+from echod.memory.front_matter import find_front_matter
 
 _FILLER_WORD = (
     r"(?:i|i've|we|you|my|your|the|our|a|an|some|all|any|this|that|these|those|it|its|and|or|with|from|of|for|to|in|on|"
@@ -117,14 +116,22 @@ _PART_HEADINGS = frozenset(
         impact, fix, solution, root cause, cause, symptom, symptoms, code, before, after, metadata, key learnings,
         key learning, review metrics, arc metrics, metrics, references, reference, learning, how to apply,
         why it matters, what happened, problem, explanation, description, consequences, trade-offs, alternatives,
-        usage, snippet, guidance, when to apply, when to use, when this applies, why this matters, why this works, related, prevention,
-        what didn't work, what did not work, what worked, see also, links, resources, problem statement, solution details,
-        implementation, verification, how to verify, testing, tests, scope, applies to, environment, steps, steps to reproduce,
-        reproduction, expected, actual, expected behavior, actual behavior, investigation, diagnosis, resolution, workaround, result,
-        results, outcome, lesson, lessons, recommendation, rule, pattern, anti-pattern, good, bad, do, don't, decision, options,
-        status, history, notes, notes for agents, caveats, limitations, key insight, takeaway, takeaways, key takeaways, follow-up,
-        related issues, related documents, related learnings, affected files, files, timeline, metrics and figures, summary, tl;dr,
-        the problem, the fix, the solution, the rule, the cause, the lesson, working solution, cross-references, further reading
+        usage, snippet, guidance, when to apply, when to use, when this applies, why this matters,
+        why this works, related, prevention,
+        what didn't work, what did not work, what worked, see also, links, resources, problem statement,
+        solution details,
+        implementation, verification, how to verify, testing, tests, scope, applies to, environment, steps,
+        steps to reproduce,
+        reproduction, expected, actual, expected behavior, actual behavior, investigation, diagnosis,
+        resolution, workaround, result,
+        results, outcome, lesson, lessons, recommendation, rule, pattern, anti-pattern, good, bad, do,
+        don't, decision, options,
+        status, history, notes, notes for agents, caveats, limitations, key insight, takeaway, takeaways,
+        key takeaways, follow-up,
+        related issues, related documents, related learnings, affected files, files, timeline,
+        metrics and figures, summary, tl;dr,
+        the problem, the fix, the solution, the rule, the cause, the lesson, working solution,
+        cross-references, further reading
         """,
     )
 )
@@ -143,14 +150,18 @@ _DOCUMENT_FIELDS = frozenset(
     re.findall(
         r"\S+",
         """
-        category problem_type root_cause symptoms symptom component severity applies_when layer confidence evidence module
+        category problem_type root_cause symptoms symptom component severity applies_when layer confidence
+        evidence module
         resolution_type tags verified track type kind
         """,
     )
 )
-_NUMBERED_FINDING = re.compile(r"(?:[A-Z]{1,4}-?)?\d{1,3}[.):]|#\d|(?:finding|issue|learning|lesson) #?\d|\[(?:P\d|[A-Z]+-\d)", re.IGNORECASE)
+_NUMBERED_FINDING = re.compile(
+    r"(?:[A-Z]{1,4}-?)?\d{1,3}[.):]|#\d|(?:finding|issue|learning|lesson) #?\d|\[(?:P\d|[A-Z]+-\d)", re.IGNORECASE
+)
 _ANNOUNCEMENT = re.compile(
-    r"\b(?:findings|learnings|issues|problems|review|report|audit|lessons learned|retrospective|observations|takeaways|results|"
+    r"\b(?:findings|learnings|issues|problems|review|report|audit|lessons learned|retrospective|observations|"
+    r"takeaways|results|"
     r"session notes|code review)\b",
     re.IGNORECASE,
 )

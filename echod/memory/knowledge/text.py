@@ -50,7 +50,9 @@ _MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
 # Each of these must match a whole short token.
 _LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
 _NAME = rf"(?:[\w.@~+$-]|{PATH_GROUP})+"
-_FILE = re.compile(rf"(?P<folders>(?:{_NAME}[/\\])*+)(?:[\w.@+$-]|{PATH_GROUP})*(?:\w|{PATH_GROUP})\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?")
+_FILE = re.compile(
+    rf"(?P<folders>(?:{_NAME}[/\\])*+)(?:[\w.@+$-]|{PATH_GROUP})*(?:\w|{PATH_GROUP})\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?"
+)
 _BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
 _FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
 _FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # not `5/10/15` or `READ/WRITE/NONE`

@@ -32,7 +32,9 @@ _VALUE = (
     r"(?:\"(?P<double>[^\"\n\uffff]{1,128})\"|'(?P<single>[^'\n\uffff]{1,128})'"
     r"|(?P<bare>[^\s\"'`;|&<>()\uffff-][^\s\"'`;|&<>\uffff]{0,127}))"
 )
-_ATTACHED = r"(?:\"(?P<double>[^\"\n\uffff]{1,128})\"|'(?P<single>[^'\n\uffff]{1,128})'|(?P<bare>[^\s\"'`;|&<>\uffff]{3,128}))"
+_ATTACHED = (
+    r"(?:\"(?P<double>[^\"\n\uffff]{1,128})\"|'(?P<single>[^'\n\uffff]{1,128})'|(?P<bare>[^\s\"'`;|&<>\uffff]{3,128}))"
+)
 _USER = r"[^\s:\"'`@/%,$+\uffff]{0,64}"
 
 
@@ -68,7 +70,9 @@ class ClientPattern(NamedTuple):
 
 def _is_given(value: str) -> bool:
     """Return whether a value is written out, and not the name of its source."""
-    return not (is_placeholder(value) or is_code(value) or is_url_or_path(value) or value.startswith(("-", "@", "$", "//")))
+    return not (
+        is_placeholder(value) or is_code(value) or is_url_or_path(value) or value.startswith(("-", "@", "$", "//"))
+    )
 
 
 def _is_given_secret(value: str) -> bool:
@@ -77,11 +81,14 @@ def _is_given_secret(value: str) -> bool:
 
 
 def _is_given_token(value: str) -> bool:
-    return _is_given(value) and (has_mixed_run(value, min_length=8) or looks_random(value, min_length=_MIN_TOKEN_LENGTH))
+    return _is_given(value) and (
+        has_mixed_run(value, min_length=8) or looks_random(value, min_length=_MIN_TOKEN_LENGTH)
+    )
 
 
 def _client(kind: str, programs: str, pattern: str, accepts: Callable[[str], bool] = _is_given) -> ClientPattern:
     return ClientPattern(kind, frozenset(programs.split()), pattern, accepts)
+
 
 @cache
 def compiled(source: str) -> re.Pattern[str]:
@@ -89,23 +96,48 @@ def compiled(source: str) -> re.Pattern[str]:
     return re.compile(source)
 
 
-
 _ANY_WORDS = rf"(?:{_GAP}[^\s`\uffff]{{1,80}}){{0,8}}"
 
 CLIENT_PATTERNS = (
     _client("password", "curl http https xh hurl ab siege httpie", _login("u|user|U|proxy-user|a|auth|A"), _is_given),
-    _client("password", "wget aria2c", _option("password|http-password|ftp-password|proxy-password|http-passwd|ftp-passwd")),
+    _client(
+        "password", "wget aria2c", _option("password|http-password|ftp-password|proxy-password|http-passwd|ftp-passwd")
+    ),
     _client("password", "docker podman buildah nerdctl crane oras helm", _option("p|password")),
     _client("password", "skopeo", _login("creds|src-creds|dest-creds")),
-    _client("password", "mysql mysqldump mysqladmin mysqlimport mysqlcheck mariadb mariadb-dump", rf"(?<=[ \t\n])-p{_ATTACHED}"),
+    _client(
+        "password",
+        "mysql mysqldump mysqladmin mysqlimport mysqlcheck mariadb mariadb-dump",
+        rf"(?<=[ \t\n])-p{_ATTACHED}",
+    ),
     _client("password", "mysqladmin", _positional("password"), _is_given_secret),
     _client("password", "redis-cli valkey-cli keydb-cli", _option("a|pass"), _is_given),
     _client("password", "redis-cli valkey-cli", _positional(r"(?i:auth)"), _is_given_secret),
-    _client("password", "mongosh mongo mongodump mongorestore mongoexport mongoimport mongostat", _option("p"), _is_given_secret),
-    _client("password", "sqlcmd osql isql mssql-cli ipmitool mosquitto_pub mosquitto_sub zip unzip", rf"(?<=[ \t\n])-P{_GAP}?{_ATTACHED}", _is_given),
+    _client(
+        "password",
+        "mongosh mongo mongodump mongorestore mongoexport mongoimport mongostat",
+        _option("p"),
+        _is_given_secret,
+    ),
+    _client(
+        "password",
+        "sqlcmd osql isql mssql-cli ipmitool mosquitto_pub mosquitto_sub zip unzip",
+        rf"(?<=[ \t\n])-P{_GAP}?{_ATTACHED}",
+        _is_given,
+    ),
     _client("password", "bcp", _option("P")),
-    _client("password", "sqlplus sqlldr expdp impdp exp imp rman", rf"(?<=[ \t\n])[\"']?[\w.$#]{{1,30}}/(?P<bare>[^\s\"'@/`\uffff]{{3,64}})(?=@|[\s\"']|$)", _is_given),
-    _client("password", "cqlsh clickhouse-client influx rabbitmqadmin twine az oc kubelogin smbmap crackmapexec nxc evil-winrm vault", _option("p|password"), _is_given),
+    _client(
+        "password",
+        "sqlplus sqlldr expdp impdp exp imp rman",
+        r"(?<=[ \t\n])[\"']?[\w.$#]{1,30}/(?P<bare>[^\s\"'@/`\uffff]{3,64})(?=@|[\s\"']|$)",
+        _is_given,
+    ),
+    _client(
+        "password",
+        "cqlsh clickhouse-client influx rabbitmqadmin twine az oc kubelogin smbmap crackmapexec nxc evil-winrm vault",
+        _option("p|password"),
+        _is_given,
+    ),
     _client("password", "ldapsearch ldapadd ldapmodify ldapdelete ldapwhoami ldappasswd", _option("w"), _is_given),
     _client("password", "smbclient rpcclient", _login("U|user", "%")),
     _client("password", "lftp ncftp", _login("u|user", ",")),
@@ -114,9 +146,20 @@ CLIENT_PATTERNS = (
     _client("password", "7z 7za 7zr rar unrar", rf"(?<=[ \t\n])-h?p{_ATTACHED}"),
     _client("password", "openssl", rf"(?<=[ \t\n])-pass(?:in|out)?{_GAP}pass:(?P<bare>[^\s\"'`\uffff]{{1,128}})"),
     _client("password", "openssl", _positional("-k"), _is_given_secret),
-    _client("password", "keytool jarsigner apksigner", rf"(?<=[ \t\n])--?(?:src|dest|new)?(?:store|key)pass{_GAP}{_VALUE}"),
-    _client("password", "htpasswd", rf"(?<=[ \t\n])-[a-zA-Z]{{0,6}}b[a-zA-Z]{{0,6}}{_GAP}[^\s\uffff]{{1,80}}{_GAP}(?:[^\s\uffff]{{1,64}}{_GAP})?{_VALUE}(?=[ \t]*(?:$|[`\"')]))"),
-    _client("password", "rabbitmqctl", rf"(?:add_user|change_password|authenticate_user){_GAP}[^\s\uffff]{{1,64}}{_GAP}{_VALUE}"),
+    _client(
+        "password", "keytool jarsigner apksigner", rf"(?<=[ \t\n])--?(?:src|dest|new)?(?:store|key)pass{_GAP}{_VALUE}"
+    ),
+    _client(
+        "password",
+        "htpasswd",
+        rf"(?<=[ \t\n])-[a-zA-Z]{{0,6}}b[a-zA-Z]{{0,6}}{_GAP}[^\s\uffff]{{1,80}}{_GAP}"
+        rf"(?:[^\s\uffff]{{1,64}}{_GAP})?{_VALUE}(?=[ \t]*(?:$|[`\"')]))",
+    ),
+    _client(
+        "password",
+        "rabbitmqctl",
+        rf"(?:add_user|change_password|authenticate_user){_GAP}[^\s\uffff]{{1,64}}{_GAP}{_VALUE}",
+    ),
     _client("password", "net", rf"user{_GAP}[^\s/\uffff]{{1,64}}{_GAP}{_VALUE}(?={_GAP}/)"),
     _client("password", "net", rf"use\b{_ANY_WORDS}{_GAP}/user:[^\s\uffff]{{1,64}}{_GAP}{_VALUE}", _is_given_secret),
     _client("password", "cmdkey xfreerdp xfreerdp3 wfreerdp mstsc schtasks", rf"/(?:pass|p|rp):{_VALUE}"),
@@ -126,7 +169,9 @@ CLIENT_PATTERNS = (
     _client("password", "snmpwalk snmpget snmpset snmpbulkwalk", _option("A|X"), _is_given_secret),
     _client("password", "etcdctl", _login("user")),
     _client("password", "useradd usermod", _option("p|password"), _is_given_secret),
-    _client("token", "vault", rf"login{_GAP}(?:-[a-z-]+(?:=\S{{1,40}})?{_GAP}){{0,3}}(?:token=)?{_VALUE}", _is_given_token),
+    _client(
+        "token", "vault", rf"login{_GAP}(?:-[a-z-]+(?:=\S{{1,40}})?{_GAP}){{0,3}}(?:token=)?{_VALUE}", _is_given_token
+    ),
     _client("token", "ngrok", rf"(?:authtoken|add-authtoken){_GAP}{_VALUE}", _is_given_token),
     _client("token", "snyk", _positional("auth"), _is_given_token),
     _client("token", "cargo", _positional("login"), _is_given_token),
@@ -142,12 +187,17 @@ _PROGRAMS = sorted({program for client in CLIENT_PATTERNS for program in client.
 _BY_PROGRAM = {
     program: tuple(client for client in CLIENT_PATTERNS if program in client.programs) for program in _PROGRAMS
 }
-_PROGRAM = re.compile(rf"(?<![\w./:@=-])(?:[\w./-]{{0,64}}/)?(?P<program>{'|'.join(map(re.escape, _PROGRAMS))})(?:\.exe)?(?=[ \t])")
+_PROGRAM = re.compile(
+    rf"(?<![\w./:@=-])(?:[\w./-]{{0,64}}/)?(?P<program>{'|'.join(map(re.escape, _PROGRAMS))})(?:\.exe)?(?=[ \t])"
+)
 # A program without a subcommand that logs in has `-p` for ports and paths.
 _NEEDS_LOGIN = frozenset({"docker", "podman", "buildah", "nerdctl", "crane", "oras", "helm", "az", "oc"})
 _LOGIN_WORD = re.compile(r"\b(?:login|repo add|registry login)\b")
 _PIPED = (
-    re.compile(rf"\becho[ \t]+(?:-n[ \t]+)?[\"']?{_USER}:(?P<bare>[^\s\"'`|\uffff]{{1,128}})[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd\b"),
+    re.compile(
+        rf"\becho[ \t]+(?:-n[ \t]+)?[\"']?{_USER}:(?P<bare>[^\s\"'`|\uffff]{{1,128}})"
+        r"[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd\b"
+    ),
     re.compile(
         rf"\b(?:echo|printf)[ \t]+(?:-n[ \t]+)?{_VALUE}[ \t]*\|[ \t]*"
         r"(?:sudo[ \t]+(?:-S|--stdin)\b|[^\n|\uffff]{1,160}--(?:password-stdin|with-token|passphrase-fd[ =]0|stdin)\b)"

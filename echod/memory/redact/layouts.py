@@ -32,7 +32,8 @@ _NETRC_FIELDS = re.compile(
     r"[ \t>]{0,16}(?:\n[ \t>*-]{0,16}){0,2}(?<=[\s>*-])password[ \t]{1,8}[\"']?(?P<value>[^\s\"'`\uffff]{1,128})"
 )
 _PGPASS = re.compile(
-    r"^(?:[ \t>*-]{0,8})`?[\w.*-]{1,253}:(?:\d{2,5}|\*):[\w*-]{1,63}:[\w*.-]{1,63}:(?P<value>[^\s:`\"'/\uffff]{4,128})`?[ \t\r]*$",
+    r"^(?:[ \t>*-]{0,8})`?[\w.*-]{1,253}:(?:\d{2,5}|\*):[\w*-]{1,63}:[\w*.-]{1,63}:"
+    r"(?P<value>[^\s:`\"'/\uffff]{4,128})`?[ \t\r]*$",
     re.MULTILINE,
 )
 _COOKIE_HEADER = re.compile(r"cookie\\?[\"']?\]?[ \t]{0,2}[:=,(][ \t]{0,2}[bf]?\\?[\"'`]?(?=[\w.-]{1,64}=)")
@@ -45,8 +46,8 @@ _SESSION_COOKIE = re.compile(
     r"=(?P<value>[^\s;\"'`\\,&)\uffff]{16,512})"
 )
 _PUBLIC_COOKIES = frozenset(
-    "path domain expires max-age samesite priority version lang locale theme consent currency country timezone tz _ga _gid"
-    .split()
+    ["path", "domain", "expires", "max-age", "samesite", "priority", "version", "lang", "locale", "theme",
+    "consent", "currency", "country", "timezone", "tz", "_ga", "_gid"]
 )  # fmt: skip
 _MIN_COOKIE_LENGTH = 12
 _MIN_HEX_COOKIE_LENGTH = 20
@@ -59,9 +60,10 @@ _LOGIN_AT_HOST = re.compile(
     r"|[A-Za-z0-9][\w-]{0,62}(?:\.[A-Za-z0-9][\w-]{0,62}){0,8}\.[a-z]{2,12}(?=[\s/?\"'`),;]|$))"
 )
 _NO_USERS = frozenset(
-    "npm jsr pkg mailto sip sips acct workspace file link portal patch git github gitlab http https node python docker image"
-    " ruby golang alpine ubuntu debian nginx redis postgres mysql catalog actions bitbucket tag ref xmpp matrix user users"
-    .split()
+    ["npm", "jsr", "pkg", "mailto", "sip", "sips", "acct", "workspace", "file", "link", "portal", "patch",
+    "git", "github", "gitlab", "http", "https", "node", "python", "docker", "image", "ruby", "golang",
+    "alpine", "ubuntu", "debian", "nginx", "redis", "postgres", "mysql", "catalog", "actions", "bitbucket",
+    "tag", "ref", "xmpp", "matrix", "user", "users"]
 )  # fmt: skip
 _ORACLE_THIN = re.compile(r"jdbc:oracle:(?:thin|oci):[\w$#]{1,30}/(?P<value>[^\s\"'@/`\uffff]{1,64})@")
 

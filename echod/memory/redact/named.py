@@ -66,7 +66,9 @@ _LOGIN_BEFORE = re.compile(r"(?i)(?:\b|_)(?:user(?:name)?|login|admin|root|accou
 _MAX_DEFAULT_DISTANCE = 200  # characters between a name and the default of its value
 _MIN_DEFAULT_LENGTH = 6
 _EXPANSION = re.compile(r"[\"'`]?[$#]\{\{?[ \t]*[\w.]{1,64}:[-=?]?(?P<value>[^\s}\"'`$\uffff]{1,128})\}")
-_REFERENCE_START = re.compile(r"!?[\w.$@:]{0,80}(?:\.|\(|\[|->|\?\.)|\$?[A-Za-z_]\w{0,63}[ \t]{1,2}(?:\|\||\?\?|\?:|or\b)|[$%]\{")
+_REFERENCE_START = re.compile(
+    r"!?[\w.$@:]{0,80}(?:\.|\(|\[|->|\?\.)|\$?[A-Za-z_]\w{0,63}[ \t]{1,2}(?:\|\||\?\?|\?:|or\b)|[$%]\{"
+)
 _DEFAULT = re.compile(
     r"(?:\|\||\?\?|\?:|//|\bor|\belse|,[ \t]{0,2}(?:default[ \t]{0,2}[=:])?|\{)[ \t]{0,4}[bru]?"
     r"[\"'`](?P<value>[^\"'`\n\s\uffff]{1,128})[\"'`](?=[ \t]{0,4}(?:[;,)}\]]|$|#|//|\n))",
@@ -116,7 +118,7 @@ def _find_value(text: str, stem_start: int, name_end: int, done: int) -> Secret 
 
 
 def _default_of_reference(text: str, assignment: re.Match[str], name: SecretName) -> Secret | None:
-    """Return the literal behind a reference, its default: `process.env.PW || "..."`, `${PW:-...}`, `getenv("PW", "...")`."""
+    """Return the default behind a reference: `process.env.PW || "..."`, `${PW:-...}`, `getenv("PW", "...")`."""
     start = assignment.start("value")
     line_end = text.find("\n", start, start + _MAX_DEFAULT_DISTANCE)
     end = min(len(text), start + _MAX_DEFAULT_DISTANCE) if line_end < 0 else line_end

@@ -249,7 +249,8 @@ CREDENTIAL_PATTERNS = (
     _credential_pattern(
         "password",
         ("identified ",),
-        rf"identified[ \t]{{1,4}}(?:with[ \t]{{1,4}}[\"'`]?\w{{1,40}}[\"'`]?[ \t]{{1,4}})?(?:by|as)[ \t]{{1,4}}[\"']{_ARGUMENT}",
+        rf"identified[ \t]{{1,4}}(?:with[ \t]{{1,4}}[\"'`]?\w{{1,40}}[\"'`]?[ \t]{{1,4}})?"
+        rf"(?:by|as)[ \t]{{1,4}}[\"']{_ARGUMENT}",
         _is_not_placeholder,
     ),
     _credential_pattern(

@@ -125,7 +125,7 @@ def classify_name(text: str) -> SecretName | None:
         return None
     if pieces[-2:] in (["pass", "word"], ["pass", "phrase"]):
         pieces[-2:] = ["".join(pieces[-2:])]
-    if len(pieces) > 2 and pieces[-1] == "data" and pieces[-2] == "key":  # client-key-data
+    if pieces[-2:] == ["key", "data"]:  # client-key-data
         pieces.pop()
     last, qualifier = pieces[-1], pieces[-2] if len(pieces) > 1 else ""
     if last in {"key", "keys"} and qualifier in _INNOCENT_KEY_QUALIFIERS:
@@ -225,7 +225,8 @@ _MAX_RANDOM_PIECE_LENGTH = 3.4
 _IDENTIFIER = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)*")
 _NAME_WITH_NUMBER = re.compile(r"[a-z]+(?:_[a-z]+)*[0-9]{0,3}")  # page_width2
 _CODE_NOUNS = word_set("""
-    procedure schema field input handler resolver validator type string mutation query function callback component control
+    procedure schema field input handler resolver validator type string mutation query function callback
+    component control
     state ref hook service model dto form route screen page view button prop props label text message error hash param
     value name key id store config helper util utils class enum const mock stub fixture factory provider context action
     reducer selector strategy policy rule rules regex pattern placeholder attribute column prompt dialog modal variable

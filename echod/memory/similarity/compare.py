@@ -23,8 +23,8 @@ from echod.memory.findings.text import KIND_WORDS, read_title
 from echod.memory.identity import normalize_title
 from echod.memory.model import Block, Entry, Layer
 from echod.memory.similarity.contradiction import Assertions, extract_assertions, find_contradiction
-from echod.memory.text import PATH_GROUP
 from echod.memory.similarity.words import fold, jaccard, normalize_numbers, stem, tokenize
+from echod.memory.text import PATH_GROUP
 
 _BULLETS = re.compile(r"\s*(?:[-*+\u2022](?:[ \t]+|\n\s*|$))+")
 _SEGMENT = rf"(?:[\w.@~+$-]|{PATH_GROUP})+"

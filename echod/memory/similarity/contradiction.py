@@ -101,7 +101,9 @@ Slots = Mapping[Slot, frozenset[tuple[str, ...]]]
 
 _LABEL = re.compile(
     r"\s{0,8}(?:[-*+\u2022][ \t]{1,4}){0,2}[*_~`]{0,3}(?:[\[(](?P<bracket>[^\])\n]{1,30})[\])](?![(:])"
-    r"|(?P<words>[^\W\d_][^\s:\uff1a]{0,30}(?:[ ][^\s:\uff1a]{1,20}){0,2})[*_~`]{0,3}(?:[:\uff1a](?=[\s*_])|[ ][-\u2013\u2014](?=[ ])))"
+    r"|"
+    r"(?P<words>[^\W\d_][^\s:\uff1a]{0,30}(?:[ ][^\s:\uff1a]{1,20}){0,2})[*_~`]{0,3}"
+    r"(?:[:\uff1a](?=[\s*_])|[ ][-\u2013\u2014](?=[ ])))"
 )
 _EDGE = ""
 _MAX_FILLINGS = 16  # words in one place that are compared
@@ -184,7 +186,11 @@ def _operators(folded: str) -> Iterator[str]:
 def _label(body: str) -> frozenset[str]:
     """Return the words of a label at the start of a text, as in `Correction: ...` or `[FIXED] ...`."""
     match = _LABEL.match(body)
-    return frozenset() if match is None else frozenset(stem(word) for word in tokenize(fold(match["bracket"] or match["words"])))
+    return (
+        frozenset()
+        if match is None
+        else frozenset(stem(word) for word in tokenize(fold(match["bracket"] or match["words"])))
+    )
 
 
 def _directed_triples(clause: Sequence[str]) -> Iterator[DirectedTriple]:

@@ -24,7 +24,8 @@ NEGATIONS = _words("""
 
     nicht kein keine keinen keinem keiner keines nie niemals ohne weder niemand nichts nirgends nirgendwo keinesfalls
     keineswegs verboten vermeiden vermeide untersagt kaum statt anstatt ausser außer nur
-    ne pas jamais aucun aucune ni rien sans personne nullement interdit interdite eviter éviter evitez évitez sauf seulement
+    ne pas jamais aucun aucune ni rien sans personne nullement interdit interdite eviter éviter evitez
+    évitez sauf seulement
     nunca jamás jamas sin tampoco ningún ningun ninguno ninguna nada nadie prohibido evitar evite excepto salvo sólo
     não nao jamais sem nenhum nenhuma nem ninguém ninguem proibido exceto
     mai senza né nessun nessuno nessuna niente nulla vietato evitare evita tranne mica
@@ -58,33 +59,47 @@ NEGATIONS = _words("""
 """Words that negate, forbid or restrict the next word."""
 
 RETRACTIONS = _words("""
-    deprecated obsolete outdated retracted withdrawn superseded fixed resolved solved wrong incorrect false untrue invalid
-    myth disproved disproven refuted reverted rescinded void revoked cancelled canceled stop stops stopped stopping cease
-    ceased quit formerly previously erroneous erroneously mistaken mistakenly misleading stale expired undo undone correction
-    corrected wontfix abandoned dropped supposedly allegedly debunked retired scrapped discontinued sunset overruled dead
-    moot bogus hoax nonsense inaccurate disputed invalidated nullified repealed unfounded disregard disabled removed closed
+    deprecated obsolete outdated retracted withdrawn superseded fixed resolved solved wrong incorrect false
+    untrue invalid
+    myth disproved disproven refuted reverted rescinded void revoked cancelled canceled stop stops stopped
+    stopping cease
+    ceased quit formerly previously erroneous erroneously mistaken mistakenly misleading stale expired undo
+    undone correction
+    corrected wontfix abandoned dropped supposedly allegedly debunked retired scrapped discontinued sunset
+    overruled dead
+    moot bogus hoax nonsense inaccurate disputed invalidated nullified repealed unfounded disregard
+    disabled removed closed
 
     veraltet überholt ueberholt behoben falsch hinfällig aufgehoben früher ehemals vormals gelöst erledigt ungültig
-    widerrufen zurückgezogen irrtum irrtümlich korrigiert abgeschafft eingestellt gestrichen unzutreffend stimmt_nicht mehr
-    obsolète obsolete périmé faux fausse corrigé résolu annulé abandonné autrefois auparavant arrêter arrêtez cesser cessez
+    widerrufen zurückgezogen irrtum irrtümlich korrigiert abgeschafft eingestellt gestrichen unzutreffend
+    stimmt_nicht mehr
+    obsolète obsolete périmé faux fausse corrigé résolu annulé abandonné autrefois auparavant arrêter
+    arrêtez cesser cessez
     déprécié caduc erroné erreur retiré révoqué plus ancien anciennement désuet invalide
-    obsoleto obsoleta falso falsa corregido resuelto anulado descartado deje dejar dejen antes antiguamente desactualizado
+    obsoleto obsoleta falso falsa corregido resuelto anulado descartado deje dejar dejen antes antiguamente
+    desactualizado
     erróneo equivocado incorrecto retirado cancelado anticuado ya obsoletos inválido
-    corrigido resolvido anulado descartado deixar deixe antigamente desatualizado errado incorreto retirado já ultrapassado
+    corrigido resolvido anulado descartado deixar deixe antigamente desatualizado errado incorreto retirado
+    já ultrapassado
     corretto risolto annullato abbandonato smettere smetti superato sbagliato errato ritirato più già deprecato un_tempo
-    verouderd vervallen opgelost onjuist fout voorheen vroeger ingetrokken achterhaald gestopt stoppen meer hersteld ongeldig
-    föråldrad föråldrat fel felaktig åtgärdat löst tidigare sluta längre upphävd forældet foreldet løst rettet feil forkert
+    verouderd vervallen opgelost onjuist fout voorheen vroeger ingetrokken achterhaald gestopt stoppen meer
+    hersteld ongeldig
+    föråldrad föråldrat fel felaktig åtgärdat löst tidigare sluta längre upphävd forældet foreldet løst
+    rettet feil forkert
     lengre længere stopp tidligere vanhentunut korjattu virheellinen väärä aiemmin enää
-    przestarzałe przestarzały przestarzała nieaktualne nieaktualny naprawione naprawiono błędne błąd fałsz fałszywe dawniej
+    przestarzałe przestarzały przestarzała nieaktualne nieaktualny naprawione naprawiono błędne błąd fałsz
+    fałszywe dawniej
     kiedyś wcześniej już anulowane wycofane odwołane rozwiązane przestań niepoprawne
     zastaralé zastaralý opraveno vyřešeno dříve nepravda chybné zrušeno už již zastarané opravené zrušené
     elavult javítva téves hibás visszavonva már régen învechit rezolvat greșit anulat fost zastarjelo ispravljeno
     eski eskimiş düzeltildi yanlış yanlis artık artik geçersiz iptal çözüldü eskiden bırakın kaldırıldı hatalı
-    sai ngưng ngung hết xóa bỏ hủy cũ nhầm dừng đã usang salah dulu dahulu berhenti hentikan diperbaiki dibatalkan keliru
+    sai ngưng ngung hết xóa bỏ hủy cũ nhầm dừng đã usang salah dulu dahulu berhenti hentikan diperbaiki
+    dibatalkan keliru
     kedaluwarsa kadaluarsa lagi lapuk tertinggal ditarik luma mali dati itigil
     устарело устарел устарела устаревшее исправлено неверно ложь больше раньше прежде отменено ошибка
     ошибочно неправда решено отозвано хватит перестаньте прекратите неактуально было уже
-    застаріло виправлено хибно раніше скасовано помилка помилково більше неправда вирішено вже припиніть остаряло поправено
+    застаріло виправлено хибно раніше скасовано помилка помилково більше неправда вирішено вже припиніть
+    остаряло поправено
     ξεπερασμένο διορθώθηκε λάθος παλιά πλέον πια ακυρώθηκε מיושן תוקן שגוי בוטל יותר בעבר
     قديم خطأ خاطئ ملغى ألغي سابقا سابقًا توقف توقفوا مهمل إصلاح كان كانت باطل كاذب منسوخ غلط دیگر قدیمی غلطی
     गलत पहले बंद रद्द अप्रचलित पुराना ठीक अब अमान्य हटाया झूठ ভুল বাতিল আগে தவறு
@@ -114,7 +129,9 @@ NEGATION_SIGNS = re.compile("!(?=[\\w(])|[\u00ac\u274c\u2717\u2718\u2716\U0001f6
 """Signs that deny, forbid or cross out."""
 
 RETRACTING_PHRASES = re.compile(
-    r"\b(?:used to|no longer|any ?more|until recently|(?:it|this|that) (?:was|is) a mistake|turned out|we thought|we assumed"
-    r"|(?:is|was|are|were) (?:once|gone|over)|rolled back|nicht mehr|ne plus|ya no|j\u00e1 n\u00e3o|non pi\u00f9|niet meer|inte l\u00e4ngre|ikke lenger)\b"
+    r"\b(?:used to|no longer|any ?more|until recently|(?:it|this|that) (?:was|is) a mistake"
+    r"|turned out|we thought|we assumed"
+    r"|(?:is|was|are|were) (?:once|gone|over)|rolled back|nicht mehr|ne plus|ya no|j\u00e1 n\u00e3o|"
+    r"non pi\u00f9|niet meer|inte l\u00e4ngre|ikke lenger)\b"
 )
 """Phrases that say that a statement was true only once."""

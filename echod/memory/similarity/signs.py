@@ -13,7 +13,9 @@ from collections.abc import Iterator
 from echod.memory.text import normalize_characters
 
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)(?P<code>[^`\n]{1,400})\1(?!`)")
-_EMPHASIS = re.compile(r"(?<![\w*/.\\])(?P<marks>\*{1,3})(?=[^\s*])(?P<text>[^*\n]{1,400})(?<=[^\s*/.])(?P=marks)(?![\w*/])")
+_EMPHASIS = re.compile(
+    r"(?<![\w*/.\\])(?P<marks>\*{1,3})(?=[^\s*])(?P<text>[^*\n]{1,400})(?<=[^\s*/.])(?P=marks)(?![\w*/])"
+)
 _LINE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)*(?:#{1,6}[ \t]+|(?:[-*+\u2022]|\d{1,9}[.)])[ \t]+)*", re.MULTILINE)
 _FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
 _TABLE_LINE = re.compile(r"^[ \t]*\|[^\n]*$", re.MULTILINE)
@@ -23,7 +25,9 @@ _SIGN_RUN = re.compile(
     r"[=!<>]=+|=[~>]|<=>|[*&|^~%@\\]+|[+*/%&|^-]=|\+\++|--(?=\W|$)|\?\.|\?\?|::|:=|\.{2,3}(?=\S)|->|<-|<<|>>|=~|\$(?=[\w{(])"
     r"|(?<=[A-Za-z])#(?![\w#])|(?<=[A-Za-z0-9])\+(?=[\s.,;:)]|$)|\+(?=\d)|(?<=\s)[+/<>](?=\s)|[\u00b1\u00d7\u00f7\u2260\u2264\u2265\u2248\u2192\u2190]"
 )
-_CODE_SIGN = re.compile(r"[=!<>*&|^~%@\\+?$#]+|--+|::|\.{2,}|(?<=\W)-(?=\W)|\[\]|\{\}|(?<![\w)])_+(?=[a-z])|(?<=[a-z])_+(?!\w)")
+_CODE_SIGN = re.compile(
+    r"[=!<>*&|^~%@\\+?$#]+|--+|::|\.{2,}|(?<=\W)-(?=\W)|\[\]|\{\}|(?<![\w)])_+(?=[a-z])|(?<=[a-z])_+(?!\w)"
+)
 _OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][A-Za-z0-9-]{0,40}")
 _LETTER = re.compile(r"(?<![\w'\u2019.@/-])(?P<letter>[^\W\d_])(?![\w'\u2019@-]|\.[^\W\d_])")
 _ESCAPED_LETTER = re.compile(r"[%\\][A-Za-z]")

@@ -13,7 +13,8 @@ from echod.memory.text import normalize_characters
 
 # Scripts that put no spaces between words; their runs are compared in overlapping pairs of characters.
 _UNSPACED = (
-    "\u3005-\u3007\u303b\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
+    "\u3005-\u3007\u303b"
+    "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
 # Signs of vowels and tones, which belong to the letter before them and to the word.
 _COMBINING = (

@@ -305,7 +305,7 @@ pw: boolean
 pw = page_width2
 pass --verbose2 to see more
 | Field | Password |
-| Name | Type | Password | 
+| Name | Type | Password |
 | --- | --- | --- |
 Cookie: theme=dark; lang=en
 Set-Cookie: session=; Max-Age=0; Path=/
@@ -386,7 +386,7 @@ secrets.token_urlsafe(32) makes one
 """.strip("\n").split("\n")
 
 
-def _fill(line: str, random: Random) -> tuple[str, list[str]]:
+def fill_line(line: str, random: Random) -> tuple[str, list[str]]:
     """Return the line with its values, and the values."""
     values: list[str] = []
     pieces: list[str] = []
@@ -429,7 +429,7 @@ def count_field(each: int = 5) -> tuple[Counts, int, int]:
     counts = Counts()
     for line in SECRET_LINES:
         for _ in range(each):
-            text, values = _fill(line, random)
+            text, values = fill_line(line, random)
             spans = find_secrets(text)
             left = [value for value in values if not _covers(text, value, spans)]
             counts.found += not left
