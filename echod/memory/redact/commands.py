@@ -1,6 +1,6 @@
-"""Find credentials in command lines of well-known programs: `docker login -p ...`, `mysql -p...`, `curl -u user:...`.
+"""Find credentials in command lines of well-known programs: `docker login -p ...`, `mysql -p...`, `curl -u u:...`.
 
-The same option means different things to different programs: `-p` is a port, a path, a patch or a password, `-u` a user,
+The same option means other things to other programs: `-p` is a port, a path, a patch or a password, `-u` a user,
 a URL or UTC. An option counts only behind its program and within its command, which ends at a pipe, a semicolon, a
 backtick or the end of the line (a backslash there continues it). At most 400 characters of a command are read.
 """

@@ -130,8 +130,11 @@ def classify_name(text: str) -> SecretName | None:
     last, qualifier = pieces[-1], pieces[-2] if len(pieces) > 1 else ""
     if last in {"key", "keys"} and qualifier in _INNOCENT_KEY_QUALIFIERS:
         return None
-    if pieces[0] in _ACTIONS and text[0].islower() and last.endswith(_PASSWORD_ENDINGS) and " " not in text:
-        return None
+    own = text.rpartition(" ")[2].lstrip("-_.")
+    if own[:1].islower() and last.endswith(_PASSWORD_ENDINGS):
+        own_pieces = _NAME_PIECE.findall(own)
+        if len(own_pieces) > 1 and own_pieces[0] in _ACTIONS:
+            return None
     if text.endswith("--pass"):
         return SecretName("password", NameStrength.PASSWORD)
     if last.endswith("s") and not last.endswith("ss"):
