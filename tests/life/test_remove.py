@@ -12,7 +12,7 @@ import pytest
 from echod.store.layout import MEMORY
 from tests.support import Home, finding_text, make_project, running_daemon, until
 
-COPY = ".MEMORY.md.echod-*"
+COPY = "../.echod/.MEMORY.md.echod-*"
 
 
 def make_maintained_project(home: Home, root: Path) -> Path:
@@ -102,6 +102,29 @@ def test_a_purge_keeps_the_memory_and_deletes_all_of_echods_data(home: Home, tmp
     again = home.echod("remove", root, "--purge", "--yes")
     assert again.returncode == 2
     assert "has no data about it" in again.stderr
+
+
+def test_a_removed_project_contains_no_file_of_echods_own(home: Home, tmp_path: Path) -> None:
+    role = make_maintained_project(home, tmp_path / "p")
+    assert list(role.glob(COPY))
+
+    home.run("remove", tmp_path / "p")
+
+    assert not (role / "../.echod").exists()
+    assert "Timeouts are missing" in (role / MEMORY).read_text()
+    assert len(home.json("log")["jobs"]) == 1
+
+
+def test_removing_names_a_replaced_file_that_is_still_open(home: Home, tmp_path: Path) -> None:
+    role = make_maintained_project(home, tmp_path / "p")
+    (replaced,) = role.glob(COPY)
+
+    with replaced.open("ab"):
+        result = home.echod("remove", tmp_path / "p")
+
+    assert result.returncode == 0
+    assert ".echod-" in result.stderr
+    assert replaced.exists()
 
 
 def test_a_program_that_may_still_write_keeps_a_project_from_being_forgotten(home: Home, tmp_path: Path) -> None:
