@@ -94,7 +94,7 @@ def look_at_everything(home: Home, root: Path, innocent: Path) -> StatusReport:
     now = 1_795_000_000.0
     with open_services(own, Settings(), home.environ, lambda: now) as services:
         context = services.read_context
-        discovered = discover_stores([root, innocent])
+        discovered = discover_stores([root, innocent], context.locator)
         services.inbox.refresh(now, [root, innocent])
         for store in discovered.stores:
             need_settings = context.need_settings(store.project)

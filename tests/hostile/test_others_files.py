@@ -45,8 +45,8 @@ def test_an_archive_with_another_name_is_not_written_through(tmp_path: Path) -> 
     os.link(outside, archive / "removed-2026.md")
 
     with open_dir(archive, ()) as directory:
-        append_at(directory, "removed-2026.md", b"added\n", 5)
-        append_at(directory, "removed-2026.md", b"added\n", 5)
+        append_at(directory, directory, "removed-2026.md", b"added\n", 5)
+        append_at(directory, directory, "removed-2026.md", b"added\n", 5)
 
     assert outside.read_text() == "mine\n"
     assert (archive / "removed-2026.md").read_text() == "mine\nadded\n"
@@ -61,7 +61,7 @@ def test_a_leftover_of_a_separation_is_replaced(tmp_path: Path) -> None:
     (tmp_path / "a/.x.md.echod-copy").write_text("half")
 
     with open_dir(tmp_path / "a", ()) as directory:
-        append_at(directory, "x.md", b"added\n", 5)
+        append_at(directory, directory, "x.md", b"added\n", 5)
 
     assert (tmp_path / "a/x.md").read_text() == "mine\nadded\n"
     assert [path.name for path in (tmp_path / "a").iterdir()] == ["x.md"]
