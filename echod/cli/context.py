@@ -199,7 +199,7 @@ class CommandContext:
             if links and self.locator.exclusion_reason(above) is None:
                 return links[0].describe()
         if reason := self.locator.exclusion_reason(start):
-            return f"{start} is not a project: {reason}. Name the directory of a project: echod init PATH"
+            return f"{start} has no memory of a project: {reason}. Name the directory of a project: echod init PATH"
         store_dirs = " or ".join(str(below) for below in layout.STORE_DIRS)
         root = self.locator.find_init_root(start)
         up_to = "" if root == start else f" and the directories above it up to {root}"

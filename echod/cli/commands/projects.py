@@ -259,13 +259,12 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
     registry = _project_registry(context)
     root, registered = _find_registered(context, registry, path)
     data = _read_project_data(context, root) if purge else None
-    if not registered and not data and root.is_dir():
-        report_already_so(context, f"{short_path(str(root))} is not registered")
     if not registered and not data:
         no_data_text = ", and echod has no data about it" if purge else ""
-        raise UsageError(
-            f"{short_path(str(root))} is not registered{no_data_text}. `echod projects` lists the registered projects."
-        )
+        text = f"{short_path(str(root))} is not registered{no_data_text}"
+        if root.is_dir():
+            report_already_so(context, text)
+        raise UsageError(f"{text}. `echod projects` lists the registered projects.")
     if dry_run or (data is not None and not (yes and context.quiet)):
         click.echo("\n".join(_removal_lines(root, data, registered=registered)))
     if dry_run:
