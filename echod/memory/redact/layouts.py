@@ -1,6 +1,6 @@
 """Find secrets that the layout of a file gives away: netrc, pgpass, cookies, logins before a host, tables.
 
-A secret is within one line here too. What gives it away may be in lines above it: `machine` in a netrc file, the head
+A secret is within one line here too. Its name may be in lines above it: `machine` in a netrc file, the head
 of a table. Every step reads a bounded number of characters around a place that is found by plain search.
 """
 
