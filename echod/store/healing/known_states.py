@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from echod.memory.identity import BlockKey, block_content, numbered_keys
 from echod.memory.lineage import (
+    BlockTexts,
     CurrentVersion,
     Descent,
     KnownVersion,
