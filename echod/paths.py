@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import pwd
 import stat
 import sys
 from collections.abc import Callable, Mapping
@@ -177,8 +178,6 @@ def home_directory(environ: Mapping[str, str]) -> Path:
     home = Path(environ.get("HOME", ""))
     if home.is_absolute():
         return home
-    import pwd  # noqa: PLC0415  rarely needed
-
     try:
         return Path(pwd.getpwuid(os.getuid()).pw_dir)
     except KeyError as error:

@@ -96,7 +96,7 @@ class Services:
 
     @cached_property
     def recorded_projects(self) -> RecordedProjects:
-        """What is recorded about projects by their paths, to be carried along when one is moved."""
+        """The records about projects by their paths, to be carried along when one is moved."""
         return RecordedProjects(self.paths.journal, self._database, self.read_context.projects, self.paths.worker_lock)
 
     @cached_property

@@ -340,7 +340,7 @@ class _RunOnce:
         return failed
 
     def announce_wait(self, waiting: int) -> None:
-        """Print once that the command waits, and for what, because it may take long and says nothing meanwhile."""
+        """Print once that the command waits, and for what, because that may take long."""
         if self.announced:
             return
         self.announced.append(True)

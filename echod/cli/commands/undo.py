@@ -210,7 +210,7 @@ def _plan_undo(
 
 
 def _select_undo_stores(context: CommandContext, path: Path | None, *, in_all: bool) -> tuple[Store, ...] | None:
-    """Return the stores of which a job may be undone; None for all.
+    """Return the stores whose newest job may be undone; None for all.
 
     Outside of a project the user's own global store is meant, if the newest change is one of it.
 
