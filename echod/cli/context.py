@@ -78,7 +78,7 @@ class CommandContext:
     @cached_property
     def settings(self) -> Settings:
         """The settings. Warnings about unknown variables and an insecure file are printed on standard error."""
-        self._configure_log_file()
+        self.configure_log_file()
         for warning in settings_warnings(self.paths.config_file, self.environ, os.getuid()):
             if not self.quiet:
                 sys.stderr.write(f"echod: {warning}\n")
@@ -93,7 +93,7 @@ class CommandContext:
         check = check_in_child if self.long_lived else check_in_process
         return effective_settings(self.paths.config_file, self.environ, self.paths.settings_cache, check=check)
 
-    def _configure_log_file(self) -> None:
+    def configure_log_file(self) -> None:
         """Send log lines to the log file. The command itself prints sentences."""
 
         def configure() -> None:

@@ -5,5 +5,6 @@ Other packages import the modules by path, since read-only commands need only so
 - `database`, `schema`, `repair`: the file, its transactions, its tables, and its rebuild after damage.
 - `job`, `queue`, `job_rows`: jobs, the queue, and its read-only view.
 - `entries`, `entry_ids`: data about entries, and answers to review items.
+- `related`: groups of related entries.
 - `workflow_log`, `hook_events`: workflows that were seen or declared, and completed tasks.
 """
