@@ -31,7 +31,8 @@ def end_with_signals() -> None:
 
 def end_with_parent(end: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> threading.Thread:
     """Call `end` in a thread when the parent has ended, or a wrapper has lost its own parent."""
-    thread = threading.Thread(target=_watch, args=(end, poll_seconds), name="parent-watch", daemon=True)
+    arguments = (_watched_parents(), end, poll_seconds)
+    thread = threading.Thread(target=_watch, args=arguments, name="parent-watch", daemon=True)
     thread.start()
     return thread
 
@@ -41,9 +42,8 @@ def end_process() -> None:
     os._exit(EXIT_CODE)
 
 
-def _watch(end: Callable[[], None], poll_seconds: float) -> None:
+def _watch(parents: tuple[int, int | None], end: Callable[[], None], poll_seconds: float) -> None:
     pause = threading.Event()
-    parents = _watched_parents()
     while parents == _watched_parents():
         pause.wait(poll_seconds)
     end()

@@ -29,11 +29,12 @@ def mcp(context: CommandContext) -> None:
         )
     context.configure_log_file()
     from echod.mcp_server.lifetime import end_process, end_with_parent, end_with_signals
-    from echod.mcp_server.server import serve  # loads the SDK
-    from echod.mcp_server.session import ServerSession
 
     end_with_signals()
-    end_with_parent(end_process)
+    end_with_parent(end_process)  # before the SDK is loaded, which takes long enough for a client to end
+    from echod.mcp_server.server import serve
+    from echod.mcp_server.session import ServerSession
+
     session = ServerSession(context.paths, context.environ, context.cwd, context.now)
     try:
         serve(session)
