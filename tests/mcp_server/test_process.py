@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -82,7 +83,7 @@ def test_the_official_client_speaks_with_it_in_both_eras(stocked: Desk, environ:
     parameters = StdioServerParameters(command=COMMAND[0], args=COMMAND[1:], env=environ, cwd=stocked.project)
 
     async def work() -> tuple[str, int]:
-        async with Client(parameters, mode=mode) as client:  # type: ignore[arg-type]
+        async with Client(parameters, mode=mode) as client:
             result = await client.call_tool("echo_search", {"query": "herontok"})
             resources = await client.list_resources()
             return result.content[0].text, len(resources.resources)  # type: ignore[union-attr]
@@ -153,7 +154,7 @@ def is_running(process: psutil.Process) -> bool:
 
 @pytest.mark.slow
 def test_many_sessions_leave_no_process_behind(stocked: Desk, environ: dict[str, str]) -> None:
-    ends = [
+    ends: list[Callable[[Any], object]] = [
         lambda process: process.stdin.close(),
         lambda process: process.terminate(),
         lambda process: process.send_signal(signal.SIGINT),

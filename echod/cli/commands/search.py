@@ -45,20 +45,30 @@ class SearchTarget(NamedTuple):
     stores: tuple[Store, ...]
 
 
-@click.command(
-    epilog=example("echod search flaky database tests --role reviewer"),
-    context_settings={"ignore_unknown_options": True},
-)
+class QueryCommand(click.Command):
+    """A command whose words may look like options: a text with a space is never one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        end = args.index("--") if "--" in args else len(args)
+        texts = [
+            text for text in args[:end] if text.startswith("-") and " " in text.strip() and "=" not in text.split()[0]
+        ]
+        others = [argument for argument in args[:end] if argument not in texts]
+        return super().parse_args(ctx, [*others, "--", *texts, *args[end + 1 :]] if texts else args)
+
+
+@click.command(cls=QueryCommand, epilog=example("echod search flaky database tests --role reviewer"))
 @click.argument("words", metavar="WORDS... [PATH]", nargs=-1, required=True, help="Words to find, and a project.")
 @click.option(
     "--scope",
-    type=click.Choice(list(SearchScope)),
+    type=click.Choice([scope.value for scope in SearchScope]),
     help="Where to search.  [default: project; all outside of a project]",
 )
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice(list(DocumentKind)),
+    type=click.Choice([kind.value for kind in DocumentKind]),
     multiple=True,
     help="Only this kind of text.  [default: memory, knowledge, solution]",
 )
@@ -77,8 +87,8 @@ def search(
     context: CommandContext,
     *,
     words: tuple[str, ...],
-    scope: SearchScope | None,
-    kinds: tuple[DocumentKind, ...],
+    scope: str | None,
+    kinds: tuple[str, ...],
     roles: tuple[str, ...],
     layers: tuple[str, ...],
     near: tuple[str, ...],
@@ -87,12 +97,12 @@ def search(
     json: bool,
 ) -> None:
     """Find entries, learnings and solutions by words."""
-    target = parse_target(context, words, scope)
+    target = parse_target(context, words, None if scope is None else SearchScope(scope))
     if not target.query.strip():
         raise UsageError("There is nothing to search for. Type a word.")
     request = SearchRequest(
         query=target.query,
-        kinds=frozenset(kinds) or DEFAULT_KINDS,
+        kinds=frozenset(map(DocumentKind, kinds)) or DEFAULT_KINDS,
         roles=frozenset(roles),
         layers=frozenset(layers),
         near=tuple(str(context.cwd / Path(file).expanduser()) for file in near),
@@ -111,11 +121,8 @@ def parse_target(context: CommandContext, words: Sequence[str], scope: SearchSco
     """Return what the words of a command line name. The last one may be a project.
 
     Raises:
-        UsageError: a word looks like an option, or there is no project.
+        UsageError: there is no project.
     """
-    for word in words:
-        if word.startswith("--") and not word[2:].strip("-") == "" and " " not in word:
-            raise UsageError(f"There is no option {sanitize(word)}. To search for it: echod search -- {sanitize(word)}")
     stores = _stores_at(context, words[-1]) if words else ()
     query = " ".join(words[:-1] if stores and len(words) > 1 else words)
     if not stores or len(words) == 1:
