@@ -6,5 +6,5 @@ Read in this order: `schemas` (the tools, with the names and arguments that agen
 Only `server` imports the official SDK, which takes half a second to load. Nothing else in echod imports this package,
 apart from `echod mcp`. The server needs no service. It writes access records, groups and the spool, and no memory file.
 
-Modules for other packages: `lifetime`, `memory_tools`, `schemas`, `server`, `session`.
+Modules for other packages: `lifetime`, `server`, `session`.
 """

@@ -1,7 +1,7 @@
 """Answer the calls of tools about memory: from arguments to a JSON object. Knows nothing of the protocol.
 
-The keys of answers are those that agents know. Every text that an entry contains is data: each answer says so, and no
-answer contains a secret, because the index has none.
+The keys of answers are those that agents know. Every text of an entry is marked as data, and no answer contains a
+secret, because the index has none.
 """
 
 from __future__ import annotations

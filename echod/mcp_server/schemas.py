@@ -144,7 +144,7 @@ TOOLS: Final = (
         {
             "role": _described(_STRING, "The role whose memory it belongs to, for example reviewer or workers."),
             "title": _described(_STRING, "The learning in a few words."),
-            "learning": _described(_STRING, "What is true, why it matters, and what to do."),
+            "learning": _described(_STRING, "The fact, why it matters, and the consequence."),
             "evidence": _described(_STRING, "Files and lines, for example `src/a.py:3-9`."),
             "confidence": _described({"type": "number"}, "0 to 1."),
         },

@@ -1,6 +1,6 @@
 """Store groups of related entries, which a client of the MCP server declares.
 
-A group belongs to one store. It says nothing about a file, so no job reads it. It is shown with the results of a search
+A group is no fact about a file, so no job reads it. It is shown with the results of a search
 and moves along when the id of an entry changes.
 """
 

@@ -18,10 +18,10 @@ class ExtraMissingError(EchodError):
     """The official SDK is not installed."""
 
 
-@click.command(epilog=example("claude mcp add echod -- echod mcp"))
+@click.command(epilog=example("echod mcp"))
 @pass_command_context
 def mcp(context: CommandContext) -> None:
-    """Serve search to an agent through MCP, on standard input and output."""
+    """Serve search to an agent through MCP."""
     if importlib.util.find_spec("mcp") is None or importlib.util.find_spec("mcp_types") is None:
         raise ExtraMissingError(
             "The MCP server needs the extra `mcp`. Install it with: pipx install 'echod-memory[mcp]' "

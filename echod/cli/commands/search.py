@@ -14,7 +14,7 @@ import click
 from echod.app.search import SearchLocations, SearchScope
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.options import WholeNumber
+from echod.cli.options import PATH_OR_NAME, WholeNumber
 from echod.cli.output import WIDTH, fit_path, pluralize, problem_line, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.search import (
@@ -59,7 +59,9 @@ class QueryCommand(click.Command):
 
 
 @click.command(cls=QueryCommand, epilog=example("echod search flaky database tests --role reviewer"))
-@click.argument("words", metavar="WORDS... [PATH]", nargs=-1, required=True, help="Words to find, and a project.")
+@click.argument(
+    "words", metavar="WORDS... [PATH]", type=PATH_OR_NAME, nargs=-1, required=True, help="Words to find, and a project."
+)
 @click.option(
     "--scope",
     type=click.Choice([scope.value for scope in SearchScope]),
@@ -76,7 +78,7 @@ class QueryCommand(click.Command):
 @click.option(
     "--layer", "layers", type=click.Choice(_LAYERS, case_sensitive=False), multiple=True, help="Only this layer."
 )
-@click.option("--near", metavar="FILE", multiple=True, help="Prefer entries that cite this file.")
+@click.option("--near", metavar="FILE", type=PATH_OR_NAME, multiple=True, help="Prefer entries that cite this file.")
 @click.option(
     "--limit", metavar="N", type=WholeNumber(1, _MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="Results."
 )
@@ -221,7 +223,9 @@ def _result_lines(result: SearchResult) -> Iterator[str]:
 
 
 @click.command(epilog=example("echod brief add retries to the upload client --role workers"))
-@click.argument("text", metavar="[TEXT]... [PATH]", nargs=-1, help="The task in words, and a project.")
+@click.argument(
+    "text", metavar="[TEXT]... [PATH]", type=PATH_OR_NAME, nargs=-1, help="The task in words, and a project."
+)
 @click.option("--role", "roles", metavar="NAME", multiple=True, help="Only entries of this role.")
 @click.option(
     "--lines", metavar="N", type=WholeNumber(10, _MAX_LIMIT), default=100, show_default=True, help="Lines at most."
@@ -229,7 +233,7 @@ def _result_lines(result: SearchResult) -> Iterator[str]:
 @options.json
 @pass_command_context
 def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, ...], lines: int, json: bool) -> None:
-    """Summarize the memory that matters for a task and for the changed files."""
+    """Summarize the memory that matters for a task."""
     from echod.search.brief import BriefRequest, make_brief, render_brief  # loads the comparison of learnings
     from echod.search.worktree import changed_files
 
