@@ -140,6 +140,14 @@ class DocumentFinder:
         """Return how many documents there are, by kind, role, layer and category."""
         return self._file.run(lambda index: _summarize(index, sources))
 
+    def forget_project(self, project: str) -> None:
+        """Delete everything about a project."""
+        self._file.run(lambda index: index.forget(lambda own, _: own != project))
+
+    def forget_missing(self) -> None:
+        """Delete everything about projects whose directory does not exist."""
+        self._file.run(lambda index: index.forget(lambda project, _: not project or Path(project).is_dir()))
+
     def rebuild(self, sources: Sequence[DocumentSource]) -> Refresh:
         """Read all documents of these sources again."""
         stores = {source.store for source in sources}

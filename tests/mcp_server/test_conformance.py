@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from echod.cli.root import run_command_line
 from echod.mcp_server.schemas import TOOLS
 from echod.state.database import Database
 from tests.mcp_server.conftest import BETA, Desk
@@ -605,3 +606,135 @@ def test_grouped_entries_are_shown_with_each_other(stocked: Desk) -> None:
 
     related = stocked.search("herontok")[0]["related_entries"]
     assert related == [{"id": two, "tags": "titlonly pattern", "layer": "inscribed", "role": "conf-alpha"}]
+
+
+# Learning
+
+
+def test_a_learning_becomes_a_finding_and_then_an_entry(
+    stocked: Desk, environ: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLQ"
+    answer = stocked.call(
+        "echo_learn", role="conf-alpha", title="Locks need a timeout",
+        learning=f"## Not a heading\nA lock without a timeout hung the build. The key was {key}.",
+        evidence="src/lock.py:3-9", confidence=0.8,
+    )  # fmt: skip
+    assert answer["accepted"] is True
+    assert not any(key.encode() in file.read_bytes() for file in stocked.paths.spool.iterdir())
+
+    for name, value in {**environ, "ECHOD_QUIET_SECONDS": "0"}.items():
+        monkeypatch.setenv(name, value)
+    assert run_command_line(["run", "--once", "--now", str(stocked.project)]) == 0
+
+    (entry, *_) = stocked.search("Locks need a timeout")
+    details = stocked.call("echo_details", ids=[entry["id"]])["entries"][0]
+    assert entry["tags"] == "Learning: Locks need a timeout"
+    assert "hung the build" in details["full_content"]
+    assert details["source"] == "echo_learn session-one"
+    assert [cited["cite"] for cited in entry["evidence"]] == ["src/lock.py:3-9"]
+    assert key not in (stocked.echoes / "conf-alpha/MEMORY.md").read_text()
+    assert not list(stocked.paths.spool.glob("*.learn.json"))
+
+
+# What workflows left behind
+
+
+def test_artifacts_are_found_with_id_and_severity(stocked: Desk) -> None:
+    run = stocked.project / ".rune/arc-history/arc-100"
+    run.mkdir(parents=True)
+    (run / "meta.json").write_text('{"arc_id": "arc-100", "date": "2026-10-01T00:00:00Z", "plan_file": "plans/a.md"}')
+    (run / "tome.md").write_text(
+        "# TOME\n\n## P1 (Critical) \u2014 1\n\n"
+        '<!-- RUNE:FINDING nonce="0badcafe" id="SEC-001" file="src/a.py" line="8" severity="P1" -->\n'
+        "- [ ] **[SEC-001] artrestok escapes the folder** in `src/a.py:8`\n  - **Issue:** names leave it\n"
+        '<!-- /RUNE:FINDING id="SEC-001" -->\n\n## P2 (High) \u2014 1\n\n'
+        "- [ ] **[BACK-002] artrestok drifts** in `src/b.py:9`\n  - **Fix:** use decimals\n"
+    )
+    (run / "resolution-report.md").write_text(
+        "# Report\n\n<!-- RESOLVED:SEC-001:FIXED -->\n### SEC-001: artrestok escapes\n**Status**: FIXED\n"
+        "<!-- /RESOLVED:SEC-001 -->\n"
+    )
+    other = stocked.project / ".rune/arc-history/other-1"
+    other.mkdir()
+    (other / "tome.md").write_text("- [ ] **[SEC-009] artrestok elsewhere** in `src/c.py:1`\n")
+
+    answer = stocked.call("artifact_search", query="artrestok")
+
+    found = {result["finding_id"]: result for result in answer["results"] if result["artifact_type"] == "tome"}
+    assert set(answer) == {"context_preamble", "results", "total"}
+    assert set(found) == {"SEC-001", "BACK-002"}
+    assert (found["SEC-001"]["severity"], found["BACK-002"]["severity"]) == ("P1", "P2")
+    assert (found["SEC-001"]["file_path"], found["SEC-001"]["arc_id"]) == ("src/a.py:8", "arc-100")
+    assert (found["SEC-001"]["date"], found["SEC-001"]["plan_file"]) == ("2026-10-01T00:00:00Z", "plans/a.md")
+    types = [
+        result["artifact_type"]
+        for result in stocked.call("artifact_search", query="artrestok", type="resolution")["results"]
+    ]
+    assert types == ["resolution"]
+    assert stocked.call("artifact_search", query="artrestok", arc_id="arc-999")["results"] == []
+    assert stocked.call("artifact_search", query="artrestok", arc_id="../x")["results"] == []
+    assert len(stocked.call("artifact_search", query='"artrestok" OR (', limit=1)["results"]) == 1
+
+
+# Resources
+
+
+def test_memory_files_and_entries_are_resources(stocked: Desk) -> None:
+    async def work(client: Any) -> Any:
+        listed = await client.list_resources()
+        templates = await client.list_resource_templates()
+        texts = [(await client.read_resource(found.uri)).contents[0].text for found in listed.resources]
+        return [found.uri for found in listed.resources], texts, len(templates.resource_templates)
+
+    uris, texts, templates = stocked.run(work)
+
+    assert uris[:2] == ["echo://memory/conf-alpha", "echo://memory/conf_beta"]
+    assert templates == 2
+    assert all(text.startswith("<rune-echo-context>") for text in texts)
+    assert "herontok" in texts[1]
+
+
+@pytest.mark.parametrize("uri", ["echo://entry/unknown", "echo://memory/../etc", "file:///etc/passwd"])
+def test_an_unknown_resource_is_an_error(stocked: Desk, uri: str) -> None:
+    from mcp.shared.exceptions import MCPError
+
+    async def work(client: Any) -> str:
+        try:
+            await client.read_resource(uri)
+        except MCPError as error:
+            return str(error)
+        return ""
+
+    assert uri in stocked.run(work)
+
+
+def test_a_list_of_many_resources_has_pages(desk: Desk) -> None:
+    desk.write("big", "".join(f"## Inscribed \u2014 Number {n} (2026-01-01)\n\ntext {n}\n\n" for n in range(130)))
+
+    async def work(client: Any) -> list[str]:
+        first = await client.list_resources()
+        second = await client.list_resources(cursor=first.next_cursor)
+        assert second.next_cursor is None
+        return [found.uri for found in (*first.resources, *second.resources)]
+
+    uris = desk.run(work)
+    assert len(uris) == len(set(uris)) == 131
+
+
+def test_no_answer_contains_a_secret(desk: Desk) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLQ"
+    desk.write(
+        "one",
+        f"## Etched \u2014 Deploy {key} (2026-01-01)\n**Source**: `{key}`\n\nsecrettok password={key} `{key}.py:1`\n",
+    )
+    (entry,) = desk.search("secrettok")
+
+    answers = [
+        desk.call("echo_search", query="secrettok"),
+        desk.call("echo_search", query=key),
+        desk.call("echo_details", ids=[entry["id"]]),
+        desk.call("echo_brief", text=f"secrettok {key[:8]}"),
+    ]
+
+    assert key not in json.dumps(answers)

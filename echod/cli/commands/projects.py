@@ -33,6 +33,7 @@ from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.projects.settings import read_project_settings
 from echod.projects.worktrees import main_worktree_path
 from echod.runtime.locks import this_process, worker_lock
+from echod.search.finder import DocumentFinder
 from echod.service.paths import start_hint
 from echod.state.database import Database
 from echod.state.job import JobKind
@@ -273,6 +274,10 @@ def _purge_project(context: CommandContext, registry: ProjectRegistry, root: Pat
         delete_project_data(
             root, context.paths.journal, services.checked_database.database, services.read_context.spool
         )
+    if context.paths.search_index.exists():
+        finder = DocumentFinder(context.paths.search_index)
+        finder.forget_project(str(root))
+        finder.close()
 
 
 def _project_registry(context: CommandContext) -> ProjectRegistry:
