@@ -13,6 +13,7 @@ from echod.paths import Paths
 from echod.projects.discovery import discover_stores
 from echod.projects.location import ProjectLocator
 from echod.projects.registry import ProjectRegistry, expand_globs
+from echod.search.artifacts import ArtifactSource
 from echod.search.documents import DocumentSource
 from echod.search.memory_source import ArchiveSource, MemorySource
 from echod.store.layout import Store, global_store, packs_store
@@ -38,11 +39,16 @@ class SearchLocations(NamedTuple):
         """Return the locations of this user."""
         return cls(paths, ProjectLocator.from_environment(environ), globs)
 
-    def project_sources(self, stores: Iterable[Store]) -> Iterator[DocumentSource]:
+    def project_sources(self, stores: Sequence[Store]) -> Iterator[DocumentSource]:
         """Yield the sources of one project, which has these stores."""
         for store in stores:
             yield MemorySource(store)
             yield ArchiveSource(store)
+        yield from self.artifact_sources(stores)
+
+    def artifact_sources(self, stores: Iterable[Store]) -> Iterator[DocumentSource]:
+        """Yield the source of what workflows left behind in the project with these stores."""
+        yield from {store.project: ArtifactSource(store.project) for store in stores}.values()
 
     def global_sources(self) -> Iterator[DocumentSource]:
         """Yield the sources that belong to no project."""
@@ -59,7 +65,7 @@ class SearchLocations(NamedTuple):
         yield from self.project_sources(discover_stores(projects, self.locator).stores)
         yield from self.global_sources()
 
-    def sources(self, scope: SearchScope, stores: Iterable[Store]) -> tuple[DocumentSource, ...]:
+    def sources(self, scope: SearchScope, stores: Sequence[Store]) -> tuple[DocumentSource, ...]:
         """Return the sources of a scope, for a user in the project with these stores. Each source appears once."""
         chosen: list[DocumentSource] = []
         if scope is not SearchScope.GLOBAL:

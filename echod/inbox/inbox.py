@@ -7,6 +7,7 @@ the memory. Dropped events are counted by reason, so that the user can find out 
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import threading
@@ -22,15 +23,20 @@ from echod.files import read_regular
 from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
+from echod.memory.reported_learning import parse_learning
 from echod.paths import is_openable_path
 from echod.projects.location import ProjectLocator
 from echod.projects.worktrees import main_worktree_path
 from echod.state.hook_events import HookEventLog
+from echod.store import layout
+from echod.store.create import create_findings_file
+from echod.store.errors import StoreError
 from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
 RECEIVED, REGISTERED = "received", "the project was registered"
+LEARNED = "the learning became a finding"
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _DEFINITION_FIELDS = ("customAgentType", "spawnedAgentType")
@@ -177,6 +183,8 @@ class Inbox:
                 return self._handle_task(spooled, event, projects)
             case "session-start":
                 return self._handle_session_start(event, projects)
+            case "learn":
+                return _handle_learning(spooled, event)
             case _:
                 return RECEIVED
 
@@ -231,6 +239,27 @@ class Inbox:
         except OSError:
             return DropReason.NO_STORE
         return stores[0] if stores else DropReason.NO_STORE
+
+
+def _handle_learning(spooled: SpooledEvent, event: Mapping[str, object]) -> str | None:
+    """Write a reported learning to a findings file of its own. Return the outcome; None to try again later.
+
+    The name of the file depends on the event, so that an event which is read twice is written once.
+    """
+    learning = parse_learning(event, local_date(spooled.spooled_at))
+    if learning is None:
+        return ObservationDropReason.UNREADABLE
+    role = Role(layout.store_at(Path(learning.store)), learning.role)
+    try:
+        known = any(store.key == learning.store for store in layout.find_stores(role.store.project))
+        if not known or not any(existing.name == role.name for existing in layout.find_roles(role.store)):
+            return DropReason.NO_STORE if not known else DropReason.NO_ROLE
+        name = f"mcp-{spooled.name.partition('.')[0]}-findings.md"
+        create_findings_file(role, name, learning.data, os.getpid())
+    except (OSError, StoreError) as error:  # perhaps for a moment only
+        log.warning("learning_not_written", role=str(role.path), error=str(error))
+        return None
+    return LEARNED
 
 
 def has_memory_file(role: Role) -> bool:

@@ -39,6 +39,7 @@ from echod.inbox.spool import Spool
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.runtime.locks import this_process, worker_lock
+from echod.search.finder import DocumentFinder
 from echod.service.paths import start_hint
 from echod.state.database import Database
 from echod.state.job import JobKind
@@ -338,6 +339,10 @@ def _purge_project(context: CommandContext, registry: ProjectRegistry, root: Pat
         delete_project_data(
             root, context.paths.journal, services.checked_database.database, services.read_context.spool
         )
+    if context.paths.search_index.exists():
+        finder = DocumentFinder(context.paths.search_index)
+        finder.forget_project(str(root))
+        finder.close()
 
 
 def _project_registry(context: CommandContext) -> ProjectRegistry:
