@@ -136,10 +136,11 @@ def _build_proposal(job_id: int, view: RoleView, plan: PrunePlan, entries: Entry
         writes.append(Write(role_path(view, name), None, view.memory.text))
 
     def record() -> None:
-        entries.record_prune(view.role.store.key, view.role.name, today, plan.inscribed_archived)
+        entries.record_prune(view.role.store.key, view.role.name, today, plan.learnings_archived)
         after = parse(plan.memory or b"")
         if isinstance(after, Document):
             record_entries(entries, view.role, after, today, plan.id_changes)
+            entries.copy_references(view.role.store.key, plan.merged)
 
     appends = append_to_archive(role_path(view, plan.archive), plan.archived, job_id)
     changes = change_set(view, JobKind.PRUNE, describe_plan(view, plan), writes, appends=appends)

@@ -249,6 +249,19 @@ class EntryStore:
                 rows,
             ).rowcount
 
+    def copy_references(self, store: str, merged: Mapping[str, str]) -> None:
+        """Add the references of entries that were rolled up to those of the entries that count them."""
+        if not merged:
+            return
+        with self._database.write_transaction() as connection:
+            connection.execute(
+                "INSERT INTO reference (store, entry_id, cause, workflow, day) "
+                "SELECT store, merged.value, cause, workflow, day FROM reference "
+                "JOIN json_each(?) AS merged ON merged.key = entry_id WHERE store = ? "
+                "ON CONFLICT (store, entry_id, cause) DO UPDATE SET day = max(day, excluded.day)",
+                (json.dumps(dict(merged)), store),
+            )
+
     def workflow_at(self, project: str, at: float) -> str | None:
         """Return the key of the workflow that ran in the project at `at` (Unix seconds), the newest of several."""
         with self._database.read_transaction() as connection:
@@ -300,15 +313,15 @@ class EntryStore:
 
     # Prune state
 
-    def record_prune(self, store: str, role: str, today: date, archived_inscribed: int) -> None:
-        """Record a prune and the number of inscribed entries that it archived to get below the limit."""
+    def record_prune(self, store: str, role: str, today: date, archived_learnings: int) -> None:
+        """Record a prune and the number of learnings that it archived to get below the limit."""
         with self._database.write_transaction() as connection:
             connection.execute(
-                "INSERT INTO prune_state (store, role, last_pruned_on, archived_inscribed, released) "
+                "INSERT INTO prune_state (store, role, last_pruned_on, archived_learnings, released) "
                 "VALUES (:store, :role, :day, :number, 1) ON CONFLICT (store, role) DO UPDATE SET released = 1, "
-                "archived_inscribed = iif(last_pruned_on = excluded.last_pruned_on, archived_inscribed, 0) "
-                "+ excluded.archived_inscribed, last_pruned_on = excluded.last_pruned_on",
-                {"store": store, "role": role, "day": today.isoformat(), "number": archived_inscribed},
+                "archived_learnings = iif(last_pruned_on = excluded.last_pruned_on, archived_learnings, 0) "
+                "+ excluded.archived_learnings, last_pruned_on = excluded.last_pruned_on",
+                {"store": store, "role": role, "day": today.isoformat(), "number": archived_learnings},
             )
 
     def hold_first_prune(self, store: str, role: str, now: float) -> float | None:
@@ -382,7 +395,7 @@ class EntryStore:
             pairs = _select(connection, _SELECT_WORKFLOWS, where, "entry_id", wanted)
             pins = _select(connection, _SELECT_PINS, where, "entry_id", wanted, " GROUP BY 1")
             prune_state = connection.execute(
-                "SELECT archived_inscribed FROM prune_state WHERE store = ? AND role = ? AND last_pruned_on = ?",
+                "SELECT archived_learnings FROM prune_state WHERE store = ? AND role = ? AND last_pruned_on = ?",
                 (store, role, today.isoformat()),
             ).fetchone()
             active_days = _active_days(connection, project, today)
@@ -402,7 +415,7 @@ class EntryStore:
             workflows_seen=len(recent),
             alive_days=active_days,
             pinned={row["id"]: date.fromisoformat(row["until"]) for row in pins},
-            inscribed_archived_today=int(prune_state["archived_inscribed"]) if prune_state else 0,
+            learnings_archived_today=int(prune_state["archived_learnings"]) if prune_state else 0,
         )
 
     # Retention

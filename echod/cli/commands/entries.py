@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from difflib import ndiff
 from enum import StrEnum
@@ -39,6 +40,8 @@ from echod.memory.model import Layer
 from echod.memory.policy import Explanation, Rule, build_explanation
 from echod.memory.policy.manual import EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
+from echod.memory.policy.shorten import without_list_marks
+from echod.memory.policy_model import SHORTENING_RULES
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact, redact_entry
 from echod.state.entries import Reference
@@ -159,7 +162,8 @@ def restore(
 ) -> None:
     """Restore an archived entry.
 
-    If the archive has several texts of it, the newest is restored.
+    If the archive has several texts of it, the newest is restored. Of an entry that was shortened in steps it is the
+    text before the first of them.
     """
     with context.open_read_context() as read_context:
         match = find_entry(context, read_context, parse_scope(path, in_global=in_global), entry)
@@ -185,7 +189,19 @@ def _newest_copy(match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
     if copies is None:
         memory = f"the memory of {match.role.name}" if match.role.name else role_label("")
         raise JobRefusedError(f"{match.id} is in {memory}. There is nothing to restore.")
-    return copies[-1]
+    return _before_shortening(copies)
+
+
+def _before_shortening(copies: Sequence[ArchivedCopy]) -> ArchivedCopy:
+    """Return the newest text, or the one from which it was shortened step by step without a change of its words."""
+    newest, *earlier = reversed(copies)
+    for copy in earlier:
+        if not {newest.entry.rule, copy.entry.rule} <= SHORTENING_RULES or copy.entry.file != newest.entry.file:
+            break
+        if Counter(without_list_marks(newest.entry.text)) - Counter(without_list_marks(copy.entry.text)):
+            break
+        newest = copy
+    return newest
 
 
 def _restore_lines(match: MemoryMatch | ArchiveMatch, copy: ArchivedCopy, *, replaces_condensed: bool) -> Iterator[str]:
@@ -196,7 +212,7 @@ def _restore_lines(match: MemoryMatch | ArchiveMatch, copy: ArchivedCopy, *, rep
         command = f"echod show {match.id}{global_flag(match.role)}"
         yield wrap(f"the newest of {len(match.copies)} archived texts; {command} prints them all", indent="  ")
     if replaces_condensed:
-        yield "  it replaces its condensed form"
+        yield "  it replaces its shortened form"
     if entry.redacted or redact_entry(entry.text).spans:
         yield wrap("It contained a secret, which is not restored.", indent="  ")
     if entry.file != MEMORY:

@@ -199,7 +199,7 @@ def is_knowledge_block(block: Block) -> bool:
     )
 
 
-def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
+def extract_material(block: Block, entry: Entry, day: date, *, whole: bool = False) -> BlockMaterial:
     """Return the parts that an entry adds to a knowledge block; `day` is the day on which it was last verified."""
     body = block.body
     is_compressed = is_knowledge_block(block)
@@ -211,7 +211,7 @@ def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
         topic_text = " ".join([title, *re.findall(r"\*([^*]+)\*: ", body)])
     else:
         title = _normalize_topic_title(entry.title)
-        points = _select_points(title, body)
+        points = _whole_points(title, body) if whole else _select_points(title, body)
         references = extract_references(entry, body)
         topic_text = title
     return BlockMaterial(
@@ -253,6 +253,12 @@ def _select_points(title: str, body: str) -> tuple[str, ...]:
             points.append(point)
             remaining -= len(point)
     return tuple(points) or (title,)
+
+
+def _whole_points(title: str, body: str) -> tuple[str, ...]:
+    """Return the learnings of the body, each whole on one line."""
+    points = dict.fromkeys(strip_emphasis(learning) for learning in extract_learnings(body))
+    return tuple(point for point in points if point) or (title,)
 
 
 @dataclass(slots=True)

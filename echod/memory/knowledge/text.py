@@ -172,6 +172,17 @@ def first_sentence(text: str) -> str:
     return text
 
 
+def split_sentences(text: str) -> tuple[str, ...]:
+    """Return the sentences of a text on one line. A doubtful end does not end a sentence."""
+    sentences = []
+    rest = text.strip()
+    while rest:
+        sentence = first_sentence(rest)
+        sentences.append(sentence)
+        rest = rest[len(sentence) :].strip()
+    return tuple(sentences)
+
+
 def _ends_sentence(text: str, end: re.Match[str]) -> bool:
     following = text[end.end() :].lstrip(" \t\"'(*_`\u201c")[:1]
     is_abbreviation = end[0][0] == "." and _ABBREVIATION.search(text, max(0, end.start() - 10), end.start() + 1)

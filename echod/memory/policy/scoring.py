@@ -21,6 +21,7 @@ from echod.memory.document import count_lines
 from echod.memory.identity import entry_ids
 from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Layer
 from echod.memory.policy_model import MAX_FUTURE, PolicySettings
+from echod.memory.recurrence import find_recurrence
 
 EARLIEST_DATE = date(2000, 1, 1)
 """No agent wrote anything earlier. An older date is a mistake and counts as missing."""
@@ -52,7 +53,9 @@ class Facts:
     alive_days: frozenset[date] = frozenset()  # local days on which a workflow was seen or memory changed
     # Entry id -> the last day on which no rule touches it.
     pinned: Mapping[str, date] = field(default_factory=lambda: MappingProxyType({}))
-    inscribed_archived_today: int = 0  # inscribed entries of this file that rule `lowest-inscribed` archived today
+    learnings_archived_today: int = 0  # learnings of this file that rule `lowest-learning` archived today
+    # Entry id -> the roles in which the same lesson was found, apart from this one.
+    confirmations: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
 
 
 _UNKNOWN_HISTORY = History()
@@ -179,8 +182,12 @@ def _clamp(number: float) -> float:
 
 
 def last_verified_on(entry: Entry, history: History, today: date) -> date:
-    """Return the day of last verification: the field, else the heading's date, else the first sighting by echod."""
-    for day in (entry.verified, entry.heading_date, history.first_seen):
+    """Return the day of last verification.
+
+    It is the last day of a recurrence, else the field, else the heading's date, else the first sighting by echod.
+    """
+    recurrence = next((find_recurrence(f.value) for f in entry.fields if f.name == "source"), None)
+    for day in (recurrence and recurrence.last, entry.verified, entry.heading_date, history.first_seen):
         plausible_day = _plausible_date(day, today)
         if plausible_day is not None:
             return plausible_day

@@ -196,7 +196,7 @@ def test_an_entry_is_condensed_once() -> None:
 
     once = prune_plan(document, limit=150)
     condensed = pruned_document(once)
-    twice = prune_plan(condensed, make_facts(condensed, archived_today=once.inscribed_archived))
+    twice = prune_plan(condensed, make_facts(condensed, archived_today=once.learnings_archived))
 
     assert {action for _, action in changed_entries(once).values()} == {"condense", "archive"}
     assert twice.memory is None
@@ -215,12 +215,12 @@ def test_at_most_a_fifth_of_the_learnings_is_removed_per_day() -> None:
 
     plan = prune_plan(document, limit=100)
     again = prune_plan(
-        pruned_document(plan), make_facts(pruned_document(plan), archived_today=plan.inscribed_archived), limit=100
+        pruned_document(plan), make_facts(pruned_document(plan), archived_today=plan.learnings_archived), limit=100
     )
 
     assert set(changed_entries(plan).values()) == {("lowest-inscribed", "archive")}
     assert sorted(changed_entries(plan)) == [f"a{number:02}" for number in range(24, 30)]
-    assert plan.inscribed_archived == 6
+    assert plan.learnings_archived == 6
     assert plan.over_limit is not None
     assert plan.over_limit.can_shrink_tomorrow
     assert again.memory is None
