@@ -132,6 +132,8 @@ def _rank_outcome(
         if noise
         else f"the least valuable learnings first, at most {policy.daily_learning_share:.0%} of the file's a day"
     )
+    if rank is not None:
+        text = f"number {rank} of {len(queue)}: {text}"
     if planned.learnings:
         text += f"; today {pluralize(len(planned.learnings), 'learning')} of this entry"
     return [RuleOutcome(rule, rule in planned.rules, None, rank, len(queue) if rank else None, text)]

@@ -110,8 +110,8 @@ def _roll_up(draft: PruneDraft) -> None:
     judge = NoiseJudge(items)
     groups = group_noise(items, judge)
     routine = [group for group in groups if all(_is_routine(item, judge) for item in group)]
-    _roll_up_routine(draft, [item for group in routine for item in group])
-    remaining = [group for group in groups if draft.contains(group[0].index) and not is_routine_summary(group[0])]
+    rolled_up = _roll_up_routine(draft, [item for group in routine for item in group])
+    remaining = [group for group in groups if not (rolled_up and group in routine)]
     for group in sorted(remaining, key=lambda group: (-len(group), judge.value(group[0]), group[0].index)):
         if not draft.is_over_limit():
             return
@@ -124,24 +124,28 @@ def _is_routine(item: NoiseItem, judge: NoiseJudge) -> bool:
     return is_routine_summary(item) or judge.specificity(item).is_routine
 
 
-def _roll_up_routine(draft: PruneDraft, items: Sequence[NoiseItem]) -> None:
+def _roll_up_routine(draft: PruneDraft, items: Sequence[NoiseItem]) -> bool:
+    """Count tasks without specifics in one entry. False if they stay as they are."""
     summary = next((item for item in items if is_routine_summary(item)), None)
     others = [item for item in items if not is_routine_summary(item)]
     if len(items) < 2 or not others:  # noqa: PLR2004 - a pair
-        return
+        return False
     kept = summary or others[0]
     block = summarize_routine(items, summary)
     if block is None or not draft.replace(kept.index, block, Rule.ROLLED_UP):
-        return
+        return False
     if summary is None:
         draft.changes[kept.index].action = PruneAction.ROLL_UP  # the summary is another entry in its place
         draft.merged[kept.index] = kept.index
     for item in others:
         if item is not kept:
             _merge(draft, item.index, kept.index)
+    return True
 
 
 def _roll_up_group(draft: PruneDraft, group: Sequence[NoiseItem], judge: NoiseJudge) -> None:
+    if is_routine_summary(group[0]):
+        return
     kept, *others = group
     block = compact_observation(kept, judge.context(kept)) or kept.block
     if others:

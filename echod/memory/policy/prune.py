@@ -132,7 +132,7 @@ def plan_prune(
     draft = PruneDraft(document, statuses, policy)
     _remove_expired(draft, statuses, policy)
     reduce_to_limit(draft, facts, today)
-    _keep_last_entry(draft)
+    _keep_best_entry(draft)
     if not draft.changes:
         draft.remove_pointer()
     if not round_trips(draft.document()):
@@ -150,12 +150,14 @@ def _remove_expired(draft: PruneDraft, statuses: Sequence[EntryStatus], policy: 
         draft.remove(status.index, Rule.EXPIRED)
 
 
-def _keep_last_entry(draft: PruneDraft) -> None:
-    """Restore the best entry, if no entry would be left, because an emptied file looks like a lost one."""
+def _keep_best_entry(draft: PruneDraft) -> None:
+    """Restore the best entry where pressure would leave none, or the file would be empty and look like a lost one."""
     if not draft.changes or any(index in draft.statuses for index in draft.remaining()):
         return
-    best = max((draft.statuses[index] for index in draft.changes), key=lambda status: status.removal_order)
-    draft.restore(best.index)
+    under_pressure = [index for index, change in draft.changes.items() if change.rules != [Rule.EXPIRED]]
+    if under_pressure or not draft.document().render().strip():
+        best = max(under_pressure or draft.changes, key=lambda index: draft.statuses[index].removal_order)
+        draft.restore(best)
 
 
 def _build_plan(role: str, document: Document, draft: PruneDraft, today: date, archive: str) -> PrunePlan:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Sequence
+from itertools import groupby
 
 from echod.memory import markdown
 from echod.memory.document import count_lines, parse_block
@@ -54,12 +55,16 @@ def without_statistics(block: Block) -> Block | None:
                 level = own if _is_statistics_heading(part) else 0
             if level:
                 continue
-        elif part.kind is PartKind.LEARNING and (
-            (level and not states_rule(part.words)) or _is_number_table(part.lines)
-        ):
-            continue
+        elif part.kind is PartKind.LEARNING:
+            if level and not states_rule(part.words):
+                continue
+            part.lines = _without_number_tables(part.lines)
+            if not part.lines:
+                continue
         kept.append(part)
-    if len(learnings(kept)) == len(learnings(parts)) or not learnings(kept):
+    if not learnings(kept):
+        return None
+    if [part.lines for part in kept] == [part.lines for part in split_body(block.body)]:
         return None
     return _rebuild(block, _tidy(kept))
 
@@ -237,6 +242,18 @@ def _is_statistics_heading(part: BodyPart) -> bool:
 
 def _is_generic_heading(part: BodyPart) -> bool:
     return _GENERIC_HEADING.fullmatch(_heading_words(part)) is not None
+
+
+def _without_number_tables(lines: Sequence[str]) -> list[str]:
+    """Return the lines of a learning without the tables of figures below it."""
+    kept: list[str] = []
+    for is_table, run in groupby(lines, key=lambda line: line.lstrip().startswith("|")):
+        table = list(run)
+        if not (is_table and _is_number_table(table)):
+            kept += table
+    while kept and not kept[-1].strip():
+        kept.pop()
+    return kept
 
 
 def _is_number_table(lines: Sequence[str]) -> bool:
