@@ -115,6 +115,12 @@ class Specificity(NamedTuple):
         )
 
 
+    @property
+    def remedy_value(self) -> float:
+        """The rank among the sentences of one learning: what to do counts most."""
+        return 3.0 * self.strong_remedies + 1.5 * self.remedies + 0.5 * min(self._name_count, 4) + 0.5 * self.flaws
+
+
 class NameCounts:
     """How many texts of a file contain each name."""
 

@@ -32,6 +32,7 @@ from echod.store.layout import Role
 from echod.store.session import RoleView
 
 
+_COMPRESS_ACTIONS = {Rule.CONDENSED.value: PruneAction.CONDENSE, Rule.TOPIC.value: PruneAction.COMPRESS}
 _LEARNING_WIDTH = 120
 """Characters of a learning that a dry run shows. `--json` has all of it."""
 
@@ -193,7 +194,7 @@ def _compress_file_plan(
             layer=entry.layer and entry.layer.value,
             score=None,
             rule=entry.rule,
-            action=(PruneAction.COMPRESS if entry.rule == Rule.TOPIC else PruneAction.ARCHIVE).value,
+            action=_COMPRESS_ACTIONS.get(entry.rule, PruneAction.ARCHIVE).value,
             store=role.store.key,
             role=role.name,
         )

@@ -33,7 +33,7 @@ from echod.memory.noise import (
 from echod.memory.policy.candidates import allowed_in_knowledge, exact_fraction, noise_budget
 from echod.memory.policy.draft import PruneDraft
 from echod.memory.policy.scoring import NOISE_LAYERS, EntryStatus, Facts
-from echod.memory.policy.shorten import (
+from echod.memory.shorten import (
     condense,
     entry_learnings,
     has_content,

@@ -18,7 +18,7 @@ from typing import NamedTuple
 from echod.memory.document import parse_block
 from echod.memory.entry_parts import learnings, split_body
 from echod.memory.identity import entry_ids
-from echod.memory.knowledge import extract_material, knowledge_blocks
+from echod.memory.knowledge import extract_materials, knowledge_blocks
 from echod.memory.knowledge.blocks import BlockMaterial
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
@@ -166,7 +166,7 @@ def _build_plan(role: str, document: Document, draft: PruneDraft, today: date, a
     ids_after = dict(zip(draft.remaining(), entry_ids(role, after), strict=True))
     merged = {draft.statuses[index].id: ids_after[kept] or "" for index, kept in draft.merged.items()}
     actions = tuple(_entry_action(status, draft, merged) for status in draft.statuses.values())
-    materials = [material for status, change in changed if (material := _knowledge_material(status, change, draft))]
+    materials = [material for status, change in changed for material in _knowledge_materials(status, change)]
     return PrunePlan(
         role=role,
         actions=actions,
@@ -214,17 +214,17 @@ def _removed_learnings(change: EntryChange | None) -> tuple[str, ...]:
     return tuple(parts[position].text for position in change.removed_learnings if position < len(parts))
 
 
-def _knowledge_material(status: EntryStatus, change: EntryChange, draft: PruneDraft) -> BlockMaterial | None:
+def _knowledge_materials(status: EntryStatus, change: EntryChange) -> tuple[BlockMaterial, ...]:
     """Return what an entry leaves in the knowledge file: its learnings that left for space, whole."""
     if not allowed_in_knowledge(status) or status.block.entry is None:
-        return None
+        return ()
     if change.action is PruneAction.COMPRESS:
         block = change.before_removal or status.block
-        return extract_material(block, block.entry or status.entry, status.verified, whole=True)
+        return extract_materials(block, block.entry or status.entry, status.verified, whole=True)
     if change.before_removal is not None and change.before_removal.entry is not None:
         left = _only_learnings(change.before_removal, change.removed_learnings)
-        return extract_material(left, left.entry or status.entry, status.verified, whole=True)
-    return None
+        return extract_materials(left, left.entry or status.entry, status.verified, whole=True)
+    return ()
 
 
 def _only_learnings(block: Block, positions: Sequence[int]) -> Block:

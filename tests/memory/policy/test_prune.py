@@ -12,7 +12,7 @@ from echod.memory.model import Document, Layer
 from echod.memory.policy import Facts, History, PolicySettings, PruneAction, Rule, plan_prune
 from echod.memory.policy.draft import POINTER
 from echod.memory.policy.scoring import count_document_lines
-from echod.memory.policy.shorten import condense
+from echod.memory.shorten import condense
 from echod.memory.redact import redact
 from tests.memory.policy.samples import (
     HEADER,

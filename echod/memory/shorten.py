@@ -52,7 +52,7 @@ def without_statistics(block: Block) -> Block | None:
         if part.kind is PartKind.HEADING:
             own = _heading_level(part)
             if not level or own <= level:
-                level = own if _is_statistics_heading(part) else 0
+                level = own if is_statistics_heading(part) else 0
             if level:
                 continue
         elif part.kind is PartKind.LEARNING:
@@ -235,7 +235,8 @@ def _heading_words(part: BodyPart) -> str:
     return " ".join(part.lines[0].strip().strip("#").replace("*", "").split()).rstrip(":")
 
 
-def _is_statistics_heading(part: BodyPart) -> bool:
+def is_statistics_heading(part: BodyPart) -> bool:
+    """Return whether a heading announces figures."""
     words = _heading_words(part)
     return _STATISTICS.search(words) is not None and len(words.split()) <= 6
 
