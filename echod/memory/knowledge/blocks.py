@@ -24,6 +24,7 @@ from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import (
     body_references,
     extract_references,
+    split_lead,
     split_sentences,
     strip_emphasis,
     truncate_text,
@@ -44,6 +45,8 @@ _TITLE_PREFIX = "Knowledge: "  # the prefix of the title of a knowledge block
 _REFERENCE_SEPARATOR = "; "  # the separator of references
 _NO_EVIDENCE = "none recorded"
 _MAX_TITLE_LENGTH = 100  # characters
+_SHARE_OF_ENTRY = 0.73  # the share of the characters of an entry that its block may have
+_CHARACTERS_AROUND = 70  # of the heading and the references of a block, without title and references
 _MAX_ATTACHED_LINES = 12  # lines of code or of a table that stay below a shortened learning
 _DATE = re.compile(r"[\[(]?\d{4}-\d{2}-\d{2}[\])]?")
 _TASK_COMPLETED = re.compile(r"task completed: *", re.IGNORECASE)
@@ -83,6 +86,7 @@ class BlockMaterial(NamedTuple):
     files: frozenset[str]  # the files that it refers to, without line numbers
     words: frozenset[str]  # the words of its titles that distinguish topics
     is_compressed: bool  # it is a knowledge block
+    place: int = 0  # among the learnings of its entry
 
     @property
     def titled_points(self) -> tuple[str, ...]:
@@ -195,7 +199,7 @@ def extract_materials(block: Block, entry: Entry, day: date, *, whole: bool = Fa
     if is_knowledge_block(block):
         return (_block_material(entry, parts, day),)
     title = _normalize_topic_title(entry.title)
-    points = _select_points(title, block.body, whole=whole)
+    points = _select_points(title, block.body, None if whole else _room_for_points(block, entry))
     in_points = "\n".join(points)
     references = tuple(
         reference for reference in extract_references(entry, block.body) if not _contains_token(in_points, reference)
@@ -210,9 +214,16 @@ def extract_materials(block: Block, entry: Entry, day: date, *, whole: bool = Fa
             files=_files_in(body_references(point)) | shared_files,
             words=_topic_words(title),
             is_compressed=False,
+            place=place,
         )
-        for point in points
+        for place, point in enumerate(points)
     )
+
+
+def _room_for_points(block: Block, entry: Entry) -> int:
+    """Return the characters that the points of an entry may have, so that its block is shorter than the entry."""
+    around = len(entry.title) + sum(map(len, extract_references(entry, ""))) + _CHARACTERS_AROUND
+    return int(_SHARE_OF_ENTRY * len(block.text.strip())) - around
 
 
 def _block_material(entry: Entry, parts: Sequence[BodyPart], day: date) -> BlockMaterial:
@@ -259,21 +270,68 @@ def _normalize_topic_title(title: str) -> str:
     return truncate_text(bare or "untitled", _MAX_TITLE_LENGTH)
 
 
-def _select_points(title: str, body: str, *, whole: bool) -> tuple[str, ...]:
-    """Return the learnings of the body as bullets, without repeating the title."""
+def _select_points(title: str, body: str, room: int | None) -> tuple[str, ...]:
+    """Return the learnings of the body as bullets, without repeating the title.
+
+    Each is whole if `room` is None. Otherwise each has its lead and its most prescriptive sentence, and the rest of the
+    `room` characters is given to the most prescriptive ones of the other sentences.
+    """
     normalized_title = normalize_title(title)
-    points: dict[str, None] = {}
+    bullets: list[_Bullet] = []
     for part in _chosen_learnings(body):
         lines = joined_lines(part)
         text = strip_emphasis(_ITEM_MARK.sub("", lines[0], count=1))
-        if normalize_title(_TASK_COMPLETED.sub("", text)) == normalized_title and len(lines) == 1:
-            continue
-        if whole:
-            point = "\n".join([text, *(f"  {line}" if line.strip() else "" for line in _dedented(lines[1:]))])
-        else:
-            point = _shortened(text, lines[1:])
-        points[point] = None
+        if normalize_title(_TASK_COMPLETED.sub("", text)) != normalized_title or len(lines) > 1:
+            bullets.append(_to_bullet(lines))
+    if room is not None:
+        _fill(bullets, room)
+    points = dict.fromkeys(bullet.text(whole=room is None) for bullet in bullets)
     return tuple(point for point in points if point.strip()) or (title,)
+
+
+@dataclass(slots=True)
+class _Bullet:
+    """A learning that is shortened: its sentences, the positions of those that stay, and the lines below it."""
+
+    written: str
+    sentences: list[str]
+    chosen: set[int]
+    below: list[str]  # nested items, code and tables, as written
+
+    def text(self, *, whole: bool) -> str:
+        if whole or len(self.chosen) == len(self.sentences):
+            return "\n".join([_with_full_stop(self.written), *_indented(self.below)]).rstrip()
+        point = " ".join(self.sentences[index] for index in sorted(self.chosen))
+        missing = [r for r in body_references(" ".join(self.sentences)) if not _contains_token(point, r)]
+        point = f"{_with_full_stop(point)} ({', '.join(missing)})" if missing else _with_full_stop(point)
+        attached = [line for line in self.below if not _ITEM_MARK.match(line)]
+        return "\n".join([point, *_indented(attached if len(attached) <= _MAX_ATTACHED_LINES else [])]).rstrip()
+
+
+def _to_bullet(lines: Sequence[str]) -> _Bullet:
+    written, below = _ITEM_MARK.sub("", lines[0], count=1), _dedented(lines[1:])
+    nested = [_ITEM_MARK.sub("", line, count=1) for line in below if _ITEM_MARK.match(line)]
+    sentences = [s for line in (*split_lead(written), *nested) for s in split_sentences(strip_emphasis(line))]
+    names = NameCounts(sentences)
+    remedy = max(range(1, len(sentences)), key=lambda i: (names.judge(sentences[i]).remedy_value, -i), default=0)
+    return _Bullet(strip_emphasis(written), sentences, {0, remedy} if sentences else set(), below)
+
+
+def _fill(bullets: Sequence[_Bullet], room: int) -> None:
+    """Choose further sentences, the most prescriptive first, while there is room for them."""
+    names = NameCounts(sentence for bullet in bullets for sentence in bullet.sentences)
+    room -= sum(len(bullet.sentences[index]) + 2 for bullet in bullets for index in bullet.chosen)
+    others = [
+        (-names.judge(sentence).remedy_value, number, index)
+        for number, bullet in enumerate(bullets)
+        for index, sentence in enumerate(bullet.sentences)
+        if index not in bullet.chosen
+    ]
+    for _, number, index in sorted(others):
+        size = len(bullets[number].sentences[index]) + 1
+        if size <= room:
+            bullets[number].chosen.add(index)
+            room -= size
 
 
 def _chosen_learnings(body: str) -> list[BodyPart]:
@@ -290,28 +348,12 @@ def _chosen_learnings(body: str) -> list[BodyPart]:
     return found or figures
 
 
-def _shortened(text: str, below: Sequence[str]) -> str:
-    """Return the lead sentence of a learning and the most prescriptive one, with the references of the others."""
-    nested = [strip_emphasis(_ITEM_MARK.sub("", line, count=1)) for line in below if _ITEM_MARK.match(line)]
-    attached = [line for line in below if not _ITEM_MARK.match(line)]
-    sentences = [s for line in (text, *nested) for s in split_sentences(line)]
-    point = " ".join(_lead_and_remedy(sentences))
-    missing = [r for r in body_references(" ".join(sentences)) if not _contains_token(point, r)]
-    point = f"{_with_full_stop(point)} ({', '.join(missing)})" if missing else _with_full_stop(point)
-    if attached and len(attached) <= _MAX_ATTACHED_LINES:
-        return "\n".join([point, *(f"  {line}" if line.strip() else "" for line in _dedented(attached))]).rstrip()
-    return point
-
-
-def _lead_and_remedy(sentences: Sequence[str]) -> list[str]:
-    names = NameCounts(sentences)
-    rest = range(1, len(sentences))
-    remedy = max(rest, key=lambda index: (names.judge(sentences[index]).remedy_value, -index), default=0)
-    return [sentences[index] for index in sorted({0, remedy})] if sentences else []
-
-
 def _with_full_stop(text: str) -> str:
-    return text if text.endswith((".", "!", "?", ":", "\u2026", "\u3002")) else f"{text}."
+    return text if text.endswith((".", "!", "?", ":", ")", "\u2026", "\u3002")) else f"{text}."
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" if line.strip() else "" for line in lines]
 
 
 def _dedented(lines: Sequence[str]) -> list[str]:
@@ -405,4 +447,4 @@ def _common_features(materials: Sequence[BlockMaterial]) -> set[tuple[str, str]]
 
 def _canonical_order(material: BlockMaterial) -> tuple[object, ...]:
     """Return a sort key of materials that does not depend on their positions."""
-    return (material.day, material.title, material.points, material.references)
+    return (material.day, material.title, material.references, material.place, material.points)
