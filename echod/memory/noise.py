@@ -18,14 +18,15 @@ from echod.memory.document import parse_block
 from echod.memory.entry_parts import learnings, split_body
 from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import split_sentences
-from echod.memory.model import Block, Entry, Field, Form
+from echod.memory.model import Block, Entry, Field, Form, Layer
 from echod.memory.recurrence import Recurrence, add_recurrences, find_recurrence
-from echod.memory.similarity.words import fold, jaccard, stem, tokenize
+from echod.memory.similarity.words import find_numbers, fold, jaccard, stem, tokenize
 from echod.memory.specificity import NameCounts, Specificity, find_names
 
 MIN_CONTEXT_SIMILARITY = 0.5
 """Share of the words of two descriptions from which on two tasks of one title say the same."""
 
+_MIN_LEARNING_SIMILARITY = 0.8
 _SUMMARY_TITLE = "Routine tasks, of which only the number is kept"
 _SUMMARY_SOURCE = "echod/roll-up"
 _AGENT_KIND = re.compile(r"`([^`\n]+)`")
@@ -189,6 +190,10 @@ def group_noise(items: Iterable[NoiseItem], judge: NoiseJudge) -> tuple[tuple[No
 
 
 def _says_the_same(one: NoiseItem, other: NoiseItem, judge: NoiseJudge) -> bool:
+    if one.entry.layer is Layer.TRACED:
+        # A learning that differs in a number is another one. A task done once more is not.
+        one_numbers, other_numbers = (sorted(find_numbers(fold(item.text))) for item in (one, other))
+        return one_numbers == other_numbers and jaccard(one.context_words, other.context_words) >= _MIN_LEARNING_SIMILARITY
     if judge.specificity(one).is_routine or judge.specificity(other).is_routine:
         return True
     return jaccard(one.context_words, other.context_words) >= MIN_CONTEXT_SIMILARITY

@@ -250,7 +250,7 @@ class EntryStore:
             ).rowcount
 
     def copy_references(self, store: str, merged: Mapping[str, str]) -> None:
-        """Add the references of entries that were rolled up to those of the entries that count them."""
+        """Copy the references of entries to the ones that carry on for them: old id -> new id."""
         if not merged:
             return
         with self._database.write_transaction() as connection:

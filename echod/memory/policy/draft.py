@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from echod.memory.document import count_lines
+from echod.memory.identity import block_key
 from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.scoring import NOISE_LAYERS, EntryStatus
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
@@ -37,6 +39,7 @@ class PruneDraft:
         self.merged: dict[int, int] = {}  # position of a rolled up entry -> position of the entry that counts it
         self.preamble = document.preamble
         self._original = document
+        self._keys = Counter(block_key(document.blocks[index]) for index in self.statuses)
         self._blocks: dict[int, Block] = dict(enumerate(document.blocks))
         self._lines = {index: count_lines(block.text) for index, block in self._blocks.items()}
         self._words = {index: len(block.text.split()) for index, block in self._blocks.items()}
@@ -69,6 +72,16 @@ class PruneDraft:
     def words_of(self, index: int) -> int:
         """Return the words of an entry; 0 if it left."""
         return self._words.get(index, 0)
+
+    def may_shorten(self, index: int, leaving: Collection[int] = ()) -> bool:
+        """Return whether an entry may be changed in place: not if another one has its title, date and source.
+
+        Only their texts distinguish such entries. With another text, one could be taken for the other. Entries that are
+        `leaving` do not count.
+        """
+        key = block_key(self._original.blocks[index])
+        leaving_too = sum(block_key(self._original.blocks[other]) == key for other in leaving if other != index)
+        return self._keys[key] - leaving_too == 1
 
     def noise_size(self) -> tuple[int, int]:
         """Return the lines and words of all observations and traced entries."""
@@ -123,9 +136,9 @@ class PruneDraft:
             change.rules.append(rule)
         return change
 
-    def replace(self, index: int, block: Block | None, rule: Rule) -> bool:
-        """Replace a block by a shorter one. False if there is none."""
-        if block is None or block.text == self._blocks[index].text:
+    def replace(self, index: int, block: Block | None, rule: Rule, leaving: Collection[int] = ()) -> bool:
+        """Replace a block by a shorter one. False if there is none, or the entry must keep its text."""
+        if block is None or block.text == self._blocks[index].text or not self.may_shorten(index, leaving):
             return False
         self._set(index, block)
         self.change(index, rule)

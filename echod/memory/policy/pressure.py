@@ -132,7 +132,8 @@ def _roll_up_routine(draft: PruneDraft, items: Sequence[NoiseItem]) -> bool:
         return False
     kept = summary or others[0]
     block = summarize_routine(items, summary)
-    if block is None or not draft.replace(kept.index, block, Rule.ROLLED_UP):
+    leaving = [item.index for item in items]
+    if block is None or not draft.replace(kept.index, block, Rule.ROLLED_UP, leaving):
         return False
     if summary is None:
         draft.changes[kept.index].action = PruneAction.ROLL_UP  # the summary is another entry in its place
@@ -154,7 +155,8 @@ def _roll_up_group(draft: PruneDraft, group: Sequence[NoiseItem], judge: NoiseJu
         if counted is None or counted.entry is None or counted.entry.source != kept.entry.source:
             return
         block = counted
-    if block is kept.block or not draft.replace(kept.index, block, Rule.ROLLED_UP):
+    leaving = [item.index for item in others]
+    if block is kept.block or not draft.replace(kept.index, block, Rule.ROLLED_UP, leaving):
         return
     for item in others:
         _merge(draft, item.index, kept.index)
@@ -322,6 +324,8 @@ def _learning_candidates(
         came_today = first_seen is None or first_seen >= today or status.verified >= today
         texts = entry_learnings(draft.block(status.index)) or ("",)
         of_entry = values[status.index] or (0.0,)
+        if not draft.may_shorten(status.index):  # it leaves as a whole or not at all
+            texts, of_entry = (draft.block(status.index).body,), (max(of_entry),)
         candidates[status.index] = [
             _Learning(status, position, max(1, text.count("\n") + 1), value, came_today)
             for position, (text, value) in enumerate(zip(texts, of_entry, strict=True))
@@ -339,6 +343,8 @@ def _take_learnings(draft: PruneDraft, index: int, positions: list[int], *, entr
     change = draft.change(index, Rule.LOWEST_LEARNING)
     change.before_removal, change.removed_learnings = before, positions
     keep = allowed_in_knowledge(status)
+    if entry_left and not draft.may_shorten(index):
+        change.removed_learnings = list(range(len(entry_learnings(before))))
     if entry_left:
         draft.remove(index, Rule.LOWEST_LEARNING, PruneAction.COMPRESS if keep else PruneAction.ARCHIVE)
         return

@@ -38,6 +38,10 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.text import pluralize
 
 
+_FEW_LINES = 5
+"""Lines above the limit of which the user is not bothered."""
+
+
 class EntryAction(NamedTuple):
     """The action on one entry."""
 
@@ -105,6 +109,11 @@ class OverLimit(NamedTuple):
     def can_shrink_tomorrow(self) -> bool:
         """Pruning again tomorrow can make the file shorter. Otherwise the file waits for the user."""
         return self.deferred > 0
+
+    @property
+    def needs_user(self) -> bool:
+        """No day makes the file fit, and it is more than a few lines too long."""
+        return not self.can_shrink_tomorrow and self.lines - self.limit > _FEW_LINES
 
     @property
     def description(self) -> str:
