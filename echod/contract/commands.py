@@ -160,6 +160,7 @@ class ExplainReport(NamedTuple):
     store: str
     role: str
     rules: tuple[RuleInfo, ...] = ()
+    confirmed_by: tuple[str, ...] = ()
     schema: int = SCHEMA
 
 

@@ -32,7 +32,7 @@ from echod.cli.targets import (
 from echod.clock import local_date
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
 from echod.contract.status import to_json
-from echod.inspection.entry_facts import record_entries
+from echod.inspection.entry_facts import record_entries, with_confirmations
 from echod.jobs import manual
 from echod.jobs.archives import ArchivedCopy
 from echod.jobs.base import JobContext, JobOutcome
@@ -236,6 +236,7 @@ def explain(context: CommandContext, *, entry: str, path: Path | None, as_of: st
         policy = read_context.maintenance_policy(match.role.store.project).policy
         today = parse_as_of(as_of, context.now())
         facts = read_facts(read_context, match.role, today, match.document)
+        facts = with_confirmations(match.role, facts, match.document, 0)
         explanation = build_explanation(match.role.name, match.document, match.id, facts, policy, today)
     assert explanation is not None  # noqa: S101  the entry was just found in this document
     report = _explain_report(match.role, explanation)
@@ -262,6 +263,7 @@ def _explain_report(role: Role, explanation: Explanation) -> ExplainReport:
             RuleInfo(rule.name.value, rule.applies, iso_date(rule.applies_on), rule.rank, rule.queue_length, rule.text)
             for rule in explanation.rules
         ),
+        confirmed_by=explanation.confirmed_by,
     )
 
 
@@ -274,6 +276,8 @@ def _explain_lines(report: ExplainReport) -> Iterator[str]:
             f"{report.terms.relevance:.2f}, recency {report.terms.recency:.2f}"
         )
     yield f"verified {report.verified}, {pluralize(report.references, 'reference')}"
+    if report.confirmed_by:
+        yield wrap(f"the same lesson was learned in {', '.join(report.confirmed_by)}, which protects it")
     if report.pinned:
         yield f"pinned until {report.pinned}: no rule removes it"
     if report.protected:

@@ -57,6 +57,7 @@ class Explanation(NamedTuple):
     idle_days: int  # days on which the project was alive since it was last verified, referenced or first seen
     references: int
     rules: tuple[RuleOutcome, ...]
+    confirmed_by: tuple[str, ...] = ()  # the roles in which the same lesson was learned, possibly its own again
 
 
 def build_explanation(
@@ -85,6 +86,7 @@ def build_explanation(
         rules=()
         if status.is_protected
         else _rule_outcomes(status, statuses, plan, planned, rankings, policy, today),
+        confirmed_by=tuple(sorted(facts.confirmations.get(status.id, ()))),
     )
 
 
