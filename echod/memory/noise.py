@@ -176,7 +176,7 @@ def group_noise(items: Iterable[NoiseItem], judge: NoiseJudge) -> tuple[tuple[No
             groups[("alone", item.index)] = [[item]]
             continue
         candidates = groups.setdefault(item.key, [])
-        group = None if item.is_compact else next((g for g in candidates if _says_the_same(g[0], item, judge)), None)
+        group = None if item.is_compact else next((g for g in candidates if says_the_same(g[0], item, judge)), None)
         if group is None:
             candidates.append([item])
         else:
@@ -189,7 +189,8 @@ def group_noise(items: Iterable[NoiseItem], judge: NoiseJudge) -> tuple[tuple[No
     return tuple(sorted(result, key=lambda group: min(item.index for item in group)))
 
 
-def _says_the_same(one: NoiseItem, other: NoiseItem, judge: NoiseJudge) -> bool:
+def says_the_same(one: NoiseItem, other: NoiseItem, judge: NoiseJudge) -> bool:
+    """Return whether two items of one key say the same."""
     if one.entry.layer is Layer.TRACED:
         # A learning that differs in a number is another one. A task done once more is not.
         one_numbers, other_numbers = (sorted(find_numbers(fold(item.text))) for item in (one, other))
