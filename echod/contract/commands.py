@@ -218,8 +218,8 @@ class PacksReport(NamedTuple):
 class PlannedEntry(NamedTuple):
     """The planned action for an entry. `rule` is None if the entry stays, `score` if it has none.
 
-    `rules` are all rules that apply, in order, `learnings` the ones that leave for space, and `merged_into` the id of the
-    entry that counts a rolled up one.
+    `rules` are all rules that apply, in order. `learnings` are those that leave for space. `merged_into` is the id of
+    the entry that counts a rolled up one.
     """
 
     id: str

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum, auto
+from itertools import pairwise
 
 _ITEM = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
 _NESTED_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
@@ -152,7 +153,7 @@ class _Splitter:
 def _with_introductions(parts: Sequence[BodyPart]) -> list[BodyPart]:
     """Return the parts, with the paragraphs that only announce a list marked as such."""
     content = [part for part in parts if part.kind is not PartKind.BLANK]
-    for part, following in zip(content, content[1:], strict=False):
+    for part, following in pairwise(content):
         is_paragraph = part.kind is PartKind.LEARNING and not part.is_item and not part.has_attachment
         if is_paragraph and following.is_item and part.text.rstrip().rstrip("*_").endswith(":"):
             part.kind = PartKind.INTRODUCTION

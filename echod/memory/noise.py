@@ -111,8 +111,10 @@ class NoiseItem:
     @property
     def is_compact(self) -> bool:
         """It was rolled up before: nothing is left to cut."""
-        return self.entry.form is Form.OBSERVATION and {field.name for field in self.entry.fields} <= {"source", "layer"} and (
-            not self.block.body.lstrip("- ").lower().startswith(("task completed:", "context:"))
+        return (
+            self.entry.form is Form.OBSERVATION
+            and {field.name for field in self.entry.fields} <= {"source", "layer"}
+            and (not self.block.body.lstrip("- ").lower().startswith(("task completed:", "context:")))
         )
 
 
@@ -140,7 +142,7 @@ class NoiseJudge:
     def value(self, item: NoiseItem) -> float:
         """Return the rank of an item: its specificity, and a little for each doubling of its count."""
         specificity = self.specificity(item)
-        return specificity.value + (math.log2(item.recurrence.count) if specificity.value else 0.0)
+        return specificity.value + (math.log2(item.recurrence.times) if specificity.value else 0.0)
 
     def context(self, item: NoiseItem) -> str:
         """Return the telling sentences of a description as written, in their order, within a few words."""
@@ -194,7 +196,9 @@ def says_the_same(one: NoiseItem, other: NoiseItem, judge: NoiseJudge) -> bool:
     if one.entry.layer is Layer.TRACED:
         # A learning that differs in a number is another one. A task done once more is not.
         one_numbers, other_numbers = (sorted(find_numbers(fold(item.text))) for item in (one, other))
-        return one_numbers == other_numbers and jaccard(one.context_words, other.context_words) >= _MIN_LEARNING_SIMILARITY
+        return (
+            one_numbers == other_numbers and jaccard(one.context_words, other.context_words) >= _MIN_LEARNING_SIMILARITY
+        )
     if judge.specificity(one).is_routine or judge.specificity(other).is_routine:
         return True
     return jaccard(one.context_words, other.context_words) >= MIN_CONTEXT_SIMILARITY
@@ -234,7 +238,7 @@ def is_routine_summary(item: NoiseItem) -> bool:
 
 
 def summarize_routine(items: Sequence[NoiseItem], summary: NoiseItem | None) -> Block | None:
-    """Return the entry that counts these tasks, in the place of an earlier summary; None if it would read differently."""
+    """Return the entry that counts these tasks, in place of an earlier summary; None if it would read differently."""
     total = add_recurrences([(item.workflow, item.recurrence) for item in items])
     kinds: dict[str, None] = {}
     for item in items:

@@ -80,7 +80,7 @@ class PolicySettings:
     ] = 2_000
     noise_share: Annotated[
         Fraction,
-        "Share of the line limit that observations and traced entries may always take together, and the best learnings.",
+        "Share of the line limit that noise may take in any case, and that the best learnings keep.",
     ] = 0.2
     daily_learning_share: Annotated[
         Fraction, "Share of the learnings of a file, at least one, that may leave for space in one day."

@@ -21,7 +21,7 @@ _REMARK = re.compile(
 class Recurrence(NamedTuple):
     """How often something was reported, in how many workflows at least, and from when to when."""
 
-    count: int
+    times: int
     workflows: int
     first: date
     last: date
@@ -29,7 +29,7 @@ class Recurrence(NamedTuple):
     def __str__(self) -> str:
         """Return the remark for a source line."""
         workflows = f"{self.workflows} workflow{'' if self.workflows == 1 else 's'}"
-        return f"({self.count} times in {workflows}, {self.first.isoformat()} to {self.last.isoformat()})"
+        return f"({self.times} times in {workflows}, {self.first.isoformat()} to {self.last.isoformat()})"
 
 
 def find_recurrence(value: str) -> Recurrence | None:
@@ -57,12 +57,12 @@ def add_recurrences(parts: Sequence[tuple[str, Recurrence]]) -> Recurrence:
     """
     recurrences = [recurrence for _, recurrence in parts]
     named = {workflow for workflow, _ in parts}
-    sums = {workflow: recurrence for workflow, recurrence in parts if recurrence.count > 1}
+    sums = {workflow: recurrence for workflow, recurrence in parts if recurrence.times > 1}
     known = max((recurrence.workflows for recurrence in sums.values()), default=0)
     summed_until = max((recurrence.last for recurrence in sums.values()), default=date.min)
     later = {workflow for workflow, recurrence in parts if recurrence.first > summed_until} - sums.keys()
     return Recurrence(
-        count=sum(recurrence.count for recurrence in recurrences),
+        times=sum(recurrence.times for recurrence in recurrences),
         workflows=max(len(named), known + len(later)),
         first=min(recurrence.first for recurrence in recurrences),
         last=max(recurrence.last for recurrence in recurrences),

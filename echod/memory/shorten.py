@@ -32,6 +32,7 @@ _PLACEHOLDER = re.compile(
     r"|(?:nothing|none) (?:yet|so far|to report|here))?[\W_]*",
     re.IGNORECASE,
 )
+_MAX_HEADING_WORDS = 6  # words of a heading that announces figures, not a statement about them
 _MIN_TABLE_ROWS = 4  # head, rule, two rows
 
 
@@ -238,7 +239,7 @@ def _heading_words(part: BodyPart) -> str:
 def is_statistics_heading(part: BodyPart) -> bool:
     """Return whether a heading announces figures."""
     words = _heading_words(part)
-    return _STATISTICS.search(words) is not None and len(words.split()) <= 6
+    return _STATISTICS.search(words) is not None and len(words.split()) <= _MAX_HEADING_WORDS
 
 
 def _is_generic_heading(part: BodyPart) -> bool:

@@ -49,14 +49,16 @@ _STRONG = re.compile(
 )
 _RULE = re.compile(r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|avoid)\b", re.IGNORECASE)
 _FLAW = re.compile(
-    r"\b(?:because|since|root cause|wrong(?:ly)?|missing|broken|breaks?|bypass|injection|leaks?|race|deadlocks?|orphans?"
-    r"|unvalidated|unescaped|undefined|undocumented|incorrect|stale|drift|fails?|failed|silently|no-op|loses?|lost|wipes?"
+    r"\b(?:because|since|root cause|wrong(?:ly)?|missing|broken|breaks?|bypass|injection|leaks?|race|deadlocks?"
+    r"|orphans?|unvalidated|unescaped|undefined|undocumented|incorrect|stale|drift|fails?|failed|silently|no-op|loses?|lost|wipes?"
     r"|corrupts?|overwrites?|crash(?:es)?|hangs?|blocks?|ignored|skipped|without|does not|doesn't|do not|isn't|never"
     r"|no longer|unsafe|vulnerab\w+|collisions?|mismatch|duplicates?|empty|traversal|overflow|regressions?|bugs?"
     r"|throws?|exceeds?|not (?:found|supported|set|part|validated|applied))\b",
     re.IGNORECASE,
 )
-_SEVERE = re.compile(r"\b(?:critical|blocker|security|severe|data loss|outage|P0|P1|SEC-[0-9]+|CVE-[0-9-]+)\b", re.IGNORECASE)
+_SEVERE = re.compile(
+    r"\b(?:critical|blocker|security|severe|data loss|outage|P0|P1|SEC-[0-9]+|CVE-[0-9-]+)\b", re.IGNORECASE
+)
 # The first word of a task that is work to be done, not something that was found out.
 _ASSIGNMENT = re.compile(
     r"\W*(?:you are|your (?:task|job|role)|enrich|research|review|analy[sz]e|investigate|inspect|explore|summari[sz]e"
@@ -95,7 +97,6 @@ class Specificity(NamedTuple):
         )
         return value * (0.4 if self.is_assignment else 1.0)
 
-
     @property
     def _name_count(self) -> int:
         """The number of names, of which all ids of findings count as one: a list of ids says nothing by itself."""
@@ -113,7 +114,6 @@ class Specificity(NamedTuple):
             + 0.75 * min(self.flaws, 2)
             + 1.5 * self.is_severe
         )
-
 
     @property
     def remedy_value(self) -> float:

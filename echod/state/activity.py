@@ -18,7 +18,7 @@ _SESSION_CAUSES = "session:*"
 SELECT_REFERENCING_RUNS = (
     "SELECT DISTINCT coalesce(renamed.value, entry_id) AS id, coalesce(workflow, cause) AS run "
     "FROM reference LEFT JOIN json_each(?) AS renamed ON renamed.key = entry_id "
-    f"WHERE store = ? AND (workflow IS NOT NULL OR cause GLOB '{_SESSION_CAUSES}')"
+    "WHERE store = ? AND (workflow IS NOT NULL OR cause GLOB 'session:*')"
 )
 """The workflows and sessions that referenced entries, by the ids that these have in the file."""
 

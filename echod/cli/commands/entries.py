@@ -40,10 +40,10 @@ from echod.memory.model import Layer
 from echod.memory.policy import Explanation, Rule, build_explanation
 from echod.memory.policy.manual import EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
-from echod.memory.shorten import without_list_marks
 from echod.memory.policy_model import SHORTENING_RULES
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact, redact_entry
+from echod.memory.shorten import without_list_marks
 from echod.state.entries import Reference
 from echod.state.job import JobKind
 from echod.store.layout import MEMORY, Role

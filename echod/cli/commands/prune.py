@@ -31,7 +31,6 @@ from echod.state.job import JobKind
 from echod.store.layout import Role
 from echod.store.session import RoleView
 
-
 _COMPRESS_ACTIONS = {Rule.CONDENSED.value: PruneAction.CONDENSE, Rule.TOPIC.value: PruneAction.COMPRESS}
 _LEARNING_WIDTH = 120
 """Characters of a learning that a dry run shows. `--json` has all of it."""

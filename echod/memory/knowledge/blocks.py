@@ -32,9 +32,9 @@ from echod.memory.knowledge.text import (
 from echod.memory.merge import appended_blocks
 from echod.memory.model import Block, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
+from echod.memory.shorten import is_statistics_heading
 from echod.memory.similarity import bare_title, files_in
 from echod.memory.similarity.words import fold, jaccard, stem, tokenize
-from echod.memory.shorten import is_statistics_heading
 from echod.memory.specificity import NameCounts
 from echod.memory.text import capitalize
 

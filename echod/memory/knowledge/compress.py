@@ -78,9 +78,7 @@ def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry],
     changed = before.keys() - dropped - untouched
     merged = {index for index in changed if index not in condensed or _is_rewritten(index, kept, condensed)}
     data = (document.preamble + "".join(texts[index] for index in sorted(texts))).encode()
-    return CompressionResult(
-        data, tuple(sorted(changed - merged)), tuple(sorted(merged)), tuple(sorted(dropped))
-    )
+    return CompressionResult(data, tuple(sorted(changed - merged)), tuple(sorted(merged)), tuple(sorted(dropped)))
 
 
 def compress_topics(document: Document, sources: Sequence[CompressibleEntry]) -> bytes:

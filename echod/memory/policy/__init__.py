@@ -3,9 +3,9 @@
 Policies map values to values: a document, `Facts` (history of its entries and of the project), `PolicySettings` (every
 number) and today's date make a plan. A dry run shows the plan that the job then carries out.
 
-Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today), `candidates` (expiry),
-`pressure` (the steps of a file over its limit), `shorten` (one entry), `prune`, `explanation`, `promote`, `compress`,
-`manual`, `archive`.
+Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today), `candidates`
+(expiry), `pressure` (the steps of a file over its limit), `prune`, `explanation`, `promote`, `compress`, `manual`,
+`archive`. `memory/shorten.py` shortens one entry, `memory/specificity.py` judges a text.
 
 For jobs and commands:
 

@@ -175,5 +175,3 @@ class PruneDraft:
         self._blocks[index] = block
         self._lines[index] = count_lines(block.text)
         self._words[index] = len(block.text.split())
-
-

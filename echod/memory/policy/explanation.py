@@ -83,9 +83,7 @@ def build_explanation(
         verified=status.verified,
         idle_days=status.idle_days,
         references=status.history.references,
-        rules=()
-        if status.is_protected
-        else _rule_outcomes(status, statuses, plan, planned, rankings, policy, today),
+        rules=() if status.is_protected else _rule_outcomes(status, statuses, plan, planned, rankings, policy, today),
         confirmed_by=tuple(sorted(facts.confirmations.get(status.id, ()))),
     )
 

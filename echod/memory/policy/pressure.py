@@ -33,6 +33,8 @@ from echod.memory.noise import (
 from echod.memory.policy.candidates import allowed_in_knowledge, exact_fraction, noise_budget
 from echod.memory.policy.draft import PruneDraft
 from echod.memory.policy.scoring import NOISE_LAYERS, EntryStatus, Facts
+from echod.memory.policy_model import PruneAction, Rule
+from echod.memory.recurrence import add_recurrences
 from echod.memory.shorten import (
     condense,
     entry_learnings,
@@ -41,8 +43,6 @@ from echod.memory.shorten import (
     without_learnings,
     without_statistics,
 )
-from echod.memory.policy_model import PruneAction, Rule
-from echod.memory.recurrence import add_recurrences
 from echod.memory.specificity import NameCounts
 
 _MAX_LINES_OF_KIND = 2  # entries of one agent kind that are ranked before others wait
@@ -252,9 +252,7 @@ def learning_values(draft: PruneDraft, facts: Facts) -> dict[int, tuple[float, .
     texts = {status.index: entry_learnings(draft.block(status.index)) for status in statuses}
     names = NameCounts(text for learnings in texts.values() for text in learnings)
     return {
-        status.index: tuple(
-            names.judge(text).learning_value + _standing(status, facts) for text in texts[status.index]
-        )
+        status.index: tuple(names.judge(text).learning_value + _standing(status, facts) for text in texts[status.index])
         for status in statuses
     }
 

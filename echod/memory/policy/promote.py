@@ -82,9 +82,7 @@ def is_recurring(status: EntryStatus, policy: PolicySettings) -> bool:
     return bool(found.names) and not found.is_routine and not found.is_assignment
 
 
-def find_recurring(
-    role: str, document: Document, facts: Facts, policy: PolicySettings, today: date
-) -> tuple[str, ...]:
+def find_recurring(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> tuple[str, ...]:
     """Return the ids of the observations that came up again often enough to become inscribed."""
     statuses = entry_statuses(role, document, facts, policy, today)
     return tuple(

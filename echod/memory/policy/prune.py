@@ -37,7 +37,6 @@ from echod.memory.policy.scoring import (
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.text import pluralize
 
-
 _FEW_LINES = 5
 """Lines above the limit of which the user is not bothered."""
 

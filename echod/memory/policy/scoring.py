@@ -1,8 +1,8 @@
 """Compute the status of each entry today: its score, its idle days, and whether a rule may touch it.
 
 The score is 0.4 importance + 0.3 relevance + 0.3 recency, each 0..1. Relevance is the share of the workflows and
-sessions since the entry exists that referenced it, 0 without any. Recency falls from 1 on the day of verification to 0 at the layer's age.
-Etched entries and notes do not age.
+sessions since the entry exists that referenced it, 0 without any. Recency falls from 1 on the day of verification to 0
+at the layer's age. Etched entries and notes do not age.
 
 Unknown facts are missing or None, and every policy takes unknown as "not yet", never as "never".
 """

@@ -160,7 +160,9 @@ def test_each_learning_is_a_bullet_with_its_lead_its_remedy_and_its_references()
 
 
 def test_code_stays_below_its_learning() -> None:
-    text = "## Inscribed \u2014 Sets (2026-11-01)\n**Source**: `a`\n\n1. Never use this:\n\n   ```sh\n   set +e\n   ```\n"
+    text = (
+        "## Inscribed \u2014 Sets (2026-11-01)\n**Source**: `a`\n\n1. Never use this:\n\n   ```sh\n   set +e\n   ```\n"
+    )
 
     [block] = knowledge_blocks(materials(text))
 

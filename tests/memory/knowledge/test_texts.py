@@ -10,8 +10,8 @@ from echod.memory.knowledge.text import (
     body_references,
     evidence_references,
     extract_learnings,
-    split_lead,
     first_sentence,
+    split_lead,
     strip_emphasis,
     truncate_text,
 )
@@ -46,7 +46,10 @@ def test_the_first_sentence(text: str, first: str) -> None:
 @pytest.mark.parametrize(
     ("text", "parts"),
     [
-        ("**Docs changes need a review**: It ran well. Nobody read it.", ("Docs changes need a review.", "It ran well. Nobody read it.")),
+        (
+            "**Docs changes need a review**: It ran well. Nobody read it.",
+            ("Docs changes need a review.", "It ran well. Nobody read it."),
+        ),
         ("**Docs changes need a review**: the pipeline ran.", ("**Docs changes need a review**: the pipeline ran.",)),
         ("**Retries**: three at most. Then fail. Say so.", ("**Retries**: three at most. Then fail. Say so.",)),
         ("No lead. Really. None.", ("No lead. Really. None.",)),

@@ -12,7 +12,6 @@ from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.policy import Rule, read_archive, render_archived_entries
 from echod.memory.policy.archive import to_archived_entry
-from echod.memory.shorten import condense
 from echod.memory.policy.manual import (
     EditRefusal,
     Removal,
@@ -23,6 +22,7 @@ from echod.memory.policy.manual import (
     restore_entry,
 )
 from echod.memory.redact import redact_entry
+from echod.memory.shorten import condense
 
 DAY = date(2026, 11, 20)
 ROLE = "reviewer"

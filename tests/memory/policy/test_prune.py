@@ -12,8 +12,8 @@ from echod.memory.model import Document, Layer
 from echod.memory.policy import Facts, History, PolicySettings, PruneAction, Rule, plan_prune
 from echod.memory.policy.draft import POINTER
 from echod.memory.policy.scoring import count_document_lines
-from echod.memory.shorten import condense
 from echod.memory.redact import redact
+from echod.memory.shorten import condense
 from tests.memory.policy.samples import (
     HEADER,
     ROLE,
@@ -135,9 +135,9 @@ def test_layout_goes_first_and_no_further_than_needed() -> None:
 
     assert [action.rule for action in plan.actions].count(Rule.LAYOUT) >= 1
     assert {rule for rule, _ in changed_entries(plan).values()} == {"layout"}
-    assert sorted(words(plan.memory)) == sorted([*words(document.render()), *POINTER.split()][: len(words(plan.memory))]) or (
-        set(words(document.render())) - {"---"} <= set(words(plan.memory))
-    )
+    assert sorted(words(plan.memory)) == sorted(
+        [*words(document.render()), *POINTER.split()][: len(words(plan.memory))]
+    ) or (set(words(document.render())) - {"---"} <= set(words(plan.memory)))
 
 
 def test_figures_leave_before_a_sentence_does() -> None:
@@ -175,7 +175,10 @@ def test_observations_that_say_the_same_become_one_counted_entry() -> None:
 
     said = "The lock in src/lock.py leaks when the child fails, so always close it in finally."
     document = memory_document(
-        report(1, 1, "It was done."), report(3, 2, said), report(9, 3, said + " Run 8812."), "## Own\n\n" + "text\n" * 20
+        report(1, 1, "It was done."),
+        report(3, 2, said),
+        report(9, 3, said + " Run 8812."),
+        "## Own\n\n" + "text\n" * 20,
     )
 
     plan = prune_plan(document, limit=count_document_lines(document) - 8)
@@ -194,7 +197,9 @@ def test_routine_becomes_one_line_whose_count_adds_up() -> None:
     document = memory_document(*(observation(f"thing {letter}", age=3) for letter in "abcdef"), own)
 
     once = pruned_document(prune_plan(document, limit=38))
-    more = memory_document(*(block.text for block in once.blocks), *(observation(f"object {x}", age=1) for x in "uvwxyz"))
+    more = memory_document(
+        *(block.text for block in once.blocks), *(observation(f"object {x}", age=1) for x in "uvwxyz")
+    )
     twice = pruned_document(prune_plan(more, limit=40))
 
     assert "(6 times in 1 workflow," in once.render().decode()
@@ -274,7 +279,10 @@ def test_single_learnings_leave_by_value_before_an_entry_does() -> None:
     learnings = [f"- Always use `lock_{n}()` instead of `unlock_{n}()` in lock_{n}.py.\n" for n in range(8)]
     vague = "- It went well in general.\n"
     document = memory_document(
-        "## Inscribed \u2014 Locks (2026-11-01)\n**Source**: `s`\n" + "".join(learnings[:4]) + vague + "".join(learnings[4:]),
+        "## Inscribed \u2014 Locks (2026-11-01)\n**Source**: `s`\n"
+        + "".join(learnings[:4])
+        + vague
+        + "".join(learnings[4:]),
         "## Own\n\nx\n",
     )
 

@@ -223,7 +223,11 @@ def test_the_plan_counts_correctly(case: Case) -> None:
     assert (plan.over_limit is None) == (plan.lines_after <= case.policy.memory_line_limit)
     if plan.over_limit:
         over = plan.over_limit
-        assert over.protected + over.pinned + over.best + over.deferred + over.not_removable == over.lines == plan.lines_after
+        assert (
+            over.protected + over.pinned + over.best + over.deferred + over.not_removable
+            == over.lines
+            == plan.lines_after
+        )
         assert min(over.protected, over.pinned, over.best, over.deferred, over.not_removable) >= 0
 
 
