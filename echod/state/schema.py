@@ -193,7 +193,7 @@ _ENTRIES: Final = (
         store TEXT NOT NULL,
         role TEXT NOT NULL,
         last_pruned_on TEXT,
-        archived_inscribed INTEGER NOT NULL DEFAULT 0,
+        archived_learnings INTEGER NOT NULL DEFAULT 0,
         held_since REAL,
         released INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (store, role)
