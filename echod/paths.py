@@ -29,6 +29,17 @@ class Paths:
     state: Path
     runtime: Path
     config_file: Path
+    data: Path | None = None
+
+    @property
+    def sessions(self) -> Path:
+        """The default directory of conversation archives. They are the user's data, not state of echod."""
+        return (self.data or self.state / "data") / "sessions"
+
+    @property
+    def session_projects(self) -> Path:
+        """The projects whose conversations are archived because the user asked for it, one absolute path a line."""
+        return self.state / "session-projects"
 
     @property
     def database(self) -> Path:
@@ -123,12 +134,19 @@ def paths_from_environment(environ: Mapping[str, str]) -> Paths:
     state = _absolute(environ, "ECHOD_STATE_DIR") or platformdirs.user_state_path(APP_NAME)
     runtime = _absolute(environ, "ECHOD_RUNTIME_DIR") or _default_runtime(environ, state)
     config = _absolute(environ, "ECHOD_CONFIG") or platformdirs.user_config_path(APP_NAME) / "config.toml"
-    return Paths(state=state, runtime=runtime, config_file=config)
+    # A state directory of one's own holds everything: a second installation must not share the user's data.
+    data = None if environ.get("ECHOD_STATE_DIR") else platformdirs.user_data_path(APP_NAME)
+    return Paths(state=state, runtime=runtime, config_file=config, data=data)
 
 
 def claude_home(environ: Mapping[str, str]) -> Path:
     """Return Claude Code's own directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`."""
     return _absolute(environ, "CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
+
+
+def codex_home(environ: Mapping[str, str]) -> Path:
+    """Return Codex's own directory: `CODEX_HOME`, else `~/.codex`."""
+    return _absolute(environ, "CODEX_HOME") or Path.home() / ".codex"
 
 
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:

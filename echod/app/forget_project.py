@@ -6,7 +6,7 @@ The memory itself is never touched.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -14,6 +14,8 @@ from typing import Final
 from echod.errors import EchodError
 from echod.inbox.spool import Spool
 from echod.projects.worktrees import main_worktree_path
+from echod.sessions.journal import RootJournal
+from echod.sessions.roots import SessionRoot
 from echod.state import repair
 from echod.state.database import Database
 from echod.store.engine import Engine
@@ -37,15 +39,17 @@ class ProjectData:
         commits: number of commits that `echod log` lists and `echod undo` can reverse.
         rows: rows in the database: jobs, references, first-seen dates and so on.
         event_names: names of its spooled hook events.
+        session_bytes: what an undo of its conversation archives would need. The archives and their receipts stay.
     """
 
     commits: int
     journal_bytes: int
     rows: int
     event_names: tuple[str, ...]
+    session_bytes: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.commits or self.journal_bytes or self.rows or self.event_names)
+        return bool(self.commits or self.journal_bytes or self.rows or self.event_names or self.session_bytes)
 
 
 def possible_stores(project: Path) -> tuple[Store, ...]:
@@ -54,17 +58,24 @@ def possible_stores(project: Path) -> tuple[Store, ...]:
 
 
 def find_project_data(
-    project: Path, journal: Path, database: Database | None, spool: Spool, clock: Callable[[], float]
+    project: Path,
+    journal: Path,
+    database: Database | None,
+    spool: Spool,
+    clock: Callable[[], float],
+    session_roots: Iterable[SessionRoot] = (),
 ) -> ProjectData:
     """Return the data about a project. `database` is None if there is none."""
     stores = possible_stores(project)
     engine = Engine(journal, limits=EngineLimits(), clock=clock)
-    keys = [store.key for store in stores]
+    roots = tuple(session_roots)
+    keys = [*(store.key for store in stores), *(root.key for root in roots)]
     return ProjectData(
         commits=len(engine.history(stores)),
         journal_bytes=sum(retention.journal_bytes(journal, store) for store in stores),
         rows=0 if database is None else repair.count_project_rows(database, str(project), keys),
         event_names=_event_names(spool, project),
+        session_bytes=sum(RootJournal(root).size() for root in roots),
     )
 
 
@@ -91,7 +102,9 @@ def close_commits(project: Path, journal: Path, clock: Callable[[], float]) -> N
             time.sleep(_POLL_SECONDS)
 
 
-def delete_project_data(project: Path, journal: Path, database: Database, spool: Spool) -> None:
+def delete_project_data(
+    project: Path, journal: Path, database: Database, spool: Spool, session_roots: Iterable[SessionRoot] = ()
+) -> None:
     """Delete all data about a project. The caller holds the worker lock and has called `close_commits`.
 
     Raises:
@@ -101,7 +114,11 @@ def delete_project_data(project: Path, journal: Path, database: Database, spool:
     stores = possible_stores(project)
     for store in stores:
         retention.delete_journal(journal, store)
-    repair.delete_project_rows(database, str(project), [store.key for store in stores])
+    roots = tuple(session_roots)
+    for root in roots:
+        RootJournal(root).purge()
+    keys = [*(store.key for store in stores), *(root.key for root in roots)]
+    repair.delete_project_rows(database, str(project), keys)
     database.vacuum()
     spool.remove(_event_names(spool, project))
 

@@ -95,6 +95,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Integrations",
         (
+            CommandEntry("sessions", "sessions:sessions", "Archive the conversations of agents, and search them."),
             CommandEntry("claude", "claude:claude", "Connect Claude Code through its plugin."),
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
             CommandEntry("record-access", "entries:record_access", "Record that entries were referenced."),

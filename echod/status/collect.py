@@ -38,6 +38,7 @@ from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import list_damaged_copies
 from echod.status.packs import PackStatus
+from echod.status.sessions import SessionStatus
 from echod.store import layout
 from echod.store.layout import Role, RoleListing, Store
 from echod.workflows.model import Verdict
@@ -62,6 +63,7 @@ class StatusCollector:
         self._restored_findings: dict[str, tuple[RestoredFindings, ...]] = {}
         self._first_seen: dict[tuple[str, str], float] = {}
         self._pack_status = PackStatus(read_context)
+        self._session_status = SessionStatus(read_context)
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
         """Note that registries of doc packs, or these projects' settings about them, may have changed."""
@@ -118,6 +120,7 @@ class StatusCollector:
             for store in discovered.stores
             if store.key in self._store_infos
         )
+        self._session_status.refresh(discovered.projects, now)
         own_warnings = (
             *own_file_warnings(self._read_context.paths, now),
             *pause_problem,
@@ -126,6 +129,7 @@ class StatusCollector:
             *job_warnings(waiting, queue, now),
             *store_warnings(stores, now),
             *self._pack_status.warnings(now),
+            *self._session_status.warnings(now),
             *restored_findings_warnings(one for store in stores for one in self._restored_findings[store.path]),
             *settings_warnings(
                 (text for project in discovered.projects for text in self._project_warnings.get(project, ())), now
@@ -142,6 +146,7 @@ class StatusCollector:
             stores=stores,
             hooks=_hook_event_counts(self._read_context),
             packs=self._pack_status.infos,
+            sessions=self._session_status.infos,
         )
 
     def _with_first_seen(self, warnings: Iterable[StatusWarning], now: float) -> tuple[StatusWarning, ...]:

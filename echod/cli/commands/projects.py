@@ -229,10 +229,12 @@ def _find_registered(context: CommandContext, registry: ProjectRegistry, path: P
 def _read_project_data(context: CommandContext, root: Path) -> ProjectData:
     database = Database.open_readonly(context.paths.database)
     spool = Spool(context.paths.spool)
+    with context.open_read_context() as read_context:
+        session_roots = read_context.session_projects.roots(root)
     if database is None:
-        return find_project_data(root, context.paths.journal, None, spool, context.now)
+        return find_project_data(root, context.paths.journal, None, spool, context.now, session_roots)
     with database:
-        return find_project_data(root, context.paths.journal, database, spool, context.now)
+        return find_project_data(root, context.paths.journal, database, spool, context.now, session_roots)
 
 
 def _removal_lines(root: Path, data: ProjectData | None, *, registered: bool) -> Iterator[str]:
@@ -246,6 +248,9 @@ def _removal_lines(root: Path, data: ProjectData | None, *, registered: bool) ->
         yield f"  {pluralize(data.rows, 'database row')} deleted: jobs, references, ages, pins"
     if data is not None and data.event_names:
         yield f"  {pluralize(len(data.event_names), 'unread hook event')} deleted"
+    if data is not None and data.session_bytes:
+        size = f"{max(1, data.session_bytes // _KIB)} KiB"
+        yield f"  changes of its conversation archives can no longer be undone ({size} deleted)"
     yield "  its memory, archives and settings stay"
 
 
@@ -267,9 +272,10 @@ def _purge_project(context: CommandContext, registry: ProjectRegistry, root: Pat
         close_commits(root, context.paths.journal, context.now)
         registry.remove(root)
         context.notify_daemon()
-        delete_project_data(
-            root, context.paths.journal, services.checked_database.database, services.read_context.spool
-        )
+        sessions = services.read_context.session_projects
+        database, spool = services.checked_database.database, services.read_context.spool
+        delete_project_data(root, context.paths.journal, database, spool, sessions.roots(root))
+        sessions.switch_off(root)
 
 
 def _project_registry(context: CommandContext) -> ProjectRegistry:
@@ -286,9 +292,12 @@ _MAX_GITIGNORE_BYTES = 1024 * 1024
 @click.argument("path", type=PATH, required=False, help="The project; default: the current one.")
 @click.option("--roles", metavar="A,B,...", help="Create only these roles.")
 @click.option("--layout", metavar="rune|claude", help="The directory: .rune/echoes or .claude/echoes.")
+@click.option("--sessions", is_flag=True, help="Also archive conversations about the project (docs/sessions.md).")
 @click.option("--dry-run", is_flag=True, help="Only show what would be created.")
 @pass_command_context
-def init(context: CommandContext, *, path: Path | None, roles: str | None, layout: str | None, dry_run: bool) -> None:
+def init(
+    context: CommandContext, *, path: Path | None, roles: str | None, layout: str | None, sessions: bool, dry_run: bool
+) -> None:
     """Create a project's memory directory with its roles.
 
     An existing memory directory is kept. The default is .claude/echoes if there is only .claude, else .rune/echoes.
@@ -310,6 +319,11 @@ def init(context: CommandContext, *, path: Path | None, roles: str | None, layou
     is_new = ProjectRegistry(context.paths.projects).add(project)
     context.notify_daemon()
     context.print_info("It is maintained from now on." if is_new else "It is registered already.")
+    if sessions:
+        from echod.cli.commands.sessions import switch_on
+
+        with context.open_read_context() as read_context:
+            switch_on(context, read_context, project)
 
 
 def _find_init_root(context: CommandContext, path: Path | None) -> Path:

@@ -195,7 +195,10 @@ class _RunOnce:
         problems: list[str] = []
         for store in self.stores:
             need_settings = services.read_context.need_settings(store.project)
-            found = reconcile(store, need_settings, services.queue, now, services.inbox, services.maintenance_finder)
+            found = reconcile(
+                store, need_settings, services.queue, now, services.inbox, services.maintenance_finder,
+                services.session_need_finder,
+            )  # fmt: skip
             problems += [wrap(f"! {problem.text}", hang="  ") for problem in found]
             # A job that an earlier run deferred is tried again.
             services.queue.wake_deferred(store.key, now)
