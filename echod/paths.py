@@ -7,7 +7,9 @@ inspections. An idle daemon writes only there, so that it writes nothing to the 
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,9 @@ from echod.errors import ConfigurationError, StateError, os_reason
 APP_NAME = "echod"
 PRIVATE_DIR_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
+MAX_PATH_LENGTH = 4096
+"""No system opens a longer path (PATH_MAX of Linux). Resolving one takes time that grows with its square."""
+
 RUN_USER = Path("/run/user")
 
 
@@ -45,6 +50,11 @@ class Paths:
     def database(self) -> Path:
         """The SQLite database. It is rebuilt from the disk if it is damaged."""
         return self.state / "echod.db"
+
+    @property
+    def search_index(self) -> Path:
+        """The index that searches read. It is derived from the disk, so it may be deleted at any time."""
+        return self.state / "search.db"
 
     @property
     def journal(self) -> Path:
@@ -100,6 +110,11 @@ class Paths:
         return self.runtime / "status.json"
 
     @property
+    def warnings(self) -> Path:
+        """Since when each warning of the status exists."""
+        return self.runtime / "warnings.json"
+
+    @property
     def inspections(self) -> Path:
         """The stored inspections, so that the next process need not read unchanged files."""
         return self.runtime / "inspections.json"
@@ -113,16 +128,41 @@ class Paths:
         """Make the directories that commands and the daemon write into (mode 0700).
 
         Raises:
-            StateError: one of them cannot be made.
+            StateError: one of them cannot be made, or others control it.
         """
+        self._refuse_foreign_directories()
         for directory in (self.state, self.journal, self.spool, self.runtime, self.canary):
             try:
-                directory.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+                make_private_directory(directory)
             except OSError as error:
                 raise StateError(
                     f"The directory {directory} cannot be made: {os_reason(error)}; check the path and its "
                     "permissions, or set ECHOD_STATE_DIR (and ECHOD_RUNTIME_DIR) to a directory of yours."
                 ) from error
+
+    def _refuse_foreign_directories(self) -> None:
+        uid, reason = os.getuid(), None
+        with contextlib.suppress(OSError):  # making it reports why
+            if self.state.stat().st_uid != uid:
+                reason = f"{self.state} belongs to another user"
+        if self.runtime.parent != self.state:
+            reason = reason or foreign_reason(self.runtime, uid)
+        if reason is not None:
+            raise StateError(
+                f"{reason}, so echod does not use it. Set ECHOD_STATE_DIR and ECHOD_RUNTIME_DIR to directories of "
+                "yours, or unset them."
+            )
+
+
+def make_private_directory(path: Path) -> None:
+    """Make a directory and the missing ones above it, all private (0700) whatever the umask.
+
+    Raises:
+        OSError: one of them cannot be made.
+    """
+    if not path.parent.exists():
+        make_private_directory(path.parent)
+    path.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
 
 
 def paths_from_environment(environ: Mapping[str, str]) -> Paths:
@@ -152,11 +192,35 @@ def codex_home(environ: Mapping[str, str]) -> Path:
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:
     # A shell without a login session (cron, ssh to another user) lacks the variable, but must find the files of a
     # daemon that has one. platformdirs would return a path in the shared /tmp.
-    xdg_runtime = environ.get("XDG_RUNTIME_DIR", "")
-    if Path(xdg_runtime).is_absolute():
-        return Path(xdg_runtime) / APP_NAME
-    user_runtime = RUN_USER / str(os.getuid())
-    return user_runtime / APP_NAME if user_runtime.is_dir() else state / "run"
+    for base in (Path(environ.get("XDG_RUNTIME_DIR", "")), RUN_USER / str(os.getuid())):
+        if base.is_absolute() and base.is_dir() and foreign_reason(base / APP_NAME, os.getuid()) is None:
+            return base / APP_NAME
+    return state / "run"
+
+
+def foreign_reason(directory: Path, uid: int) -> str | None:
+    """Return why other users may control the content of a runtime directory, as half a sentence; None if they cannot.
+
+    `su` and `sudo -E` keep variables that name another user's directory. In a directory of others, and in one that all
+    may write (unless only owners can rename there, as in `/tmp`), anything can be put in the place of echod's own.
+    """
+    try:
+        above = directory.parent.stat()
+    except OSError:
+        return None  # creating it reports why
+    if above.st_uid not in {uid, 0}:
+        return f"{directory.parent} belongs to another user"
+    if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+        return f"every user may write to {directory.parent}"
+    try:
+        own = directory.lstat()
+    except OSError:
+        return None
+    if stat.S_ISLNK(own.st_mode):
+        return f"{directory} is a symbolic link"
+    if own.st_uid != uid:
+        return f"{directory} belongs to another user"
+    return f"every user may write to {directory}" if own.st_mode & stat.S_IWOTH else None
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> Path | None:
@@ -174,6 +238,28 @@ def not_absolute_reason(pattern: str) -> str | None:
     if os.path.expanduser(pattern).startswith(os.sep):  # noqa: PTH111  a pattern is no path
         return None
     return f"{pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'"
+
+
+def insecure_directory_warnings(paths: Paths, uid: int) -> tuple[str, ...]:
+    """Return a sentence for each directory of echod that users other than `uid` can change."""
+    messages = []
+    for directory in dict.fromkeys((paths.state, paths.runtime)):
+        try:
+            status = directory.stat()
+        except OSError:
+            continue  # reported where it is used
+        if status.st_uid != uid:
+            messages.append(f"{directory} belongs to another user, who can change what echod does. Change its owner.")
+        elif status.st_mode & stat.S_IWOTH:
+            messages.append(
+                f"{directory} is open to all users of this machine, who can write there. Run: chmod 700 {directory}"
+            )
+    return tuple(messages)
+
+
+def is_openable_path(text: str) -> bool:
+    """Return whether a text from outside is an absolute path that a system could open; a longer one costs time."""
+    return text.startswith(os.sep) and "\0" not in text and len(text) <= MAX_PATH_LENGTH
 
 
 def is_utf8(path: Path) -> bool:

@@ -21,9 +21,8 @@ from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import ProjectSettings, ProjectSettingsCache
 from echod.scheduler.gate import ProjectGate
 from echod.scheduler.needs import NeedSettings
-from echod.sessions.needs import SessionNeedFinder
+from echod.sessions.needs import HostState, SessionNeedFinder
 from echod.sessions.projects import SessionProjects
-from echod.sessions.report import HostState
 from echod.sessions.transcripts import TranscriptFinder, host_retention_days
 from echod.settings.values import Settings
 from echod.state.database import Database

@@ -13,7 +13,9 @@ from typing import Final
 
 from echod.errors import EchodError
 from echod.inbox.spool import Spool
+from echod.paths import Paths
 from echod.projects.worktrees import main_worktree_path
+from echod.runtime.locks import this_process, worker_lock
 from echod.sessions.journal import RootJournal
 from echod.sessions.roots import SessionRoot
 from echod.state import repair
@@ -21,10 +23,13 @@ from echod.state.database import Database
 from echod.store.engine import Engine
 from echod.store.journal import retention
 from echod.store.layout import STORE_DIRS, Store
+from echod.store.leftovers import list_private_files
 from echod.store.limits import EngineLimits
 
 _CLOSE_TIMEOUT_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.2
+_SETTLE_SECONDS: Final = 1.0
+_SETTLE_LOCK_SECONDS: Final = 10.0
 
 
 class FileStillOpenError(EchodError):
@@ -88,18 +93,46 @@ def close_commits(project: Path, journal: Path, clock: Callable[[], float]) -> N
         FileStillOpenError: another program still has a file open that echod replaced.
         StoreError: the journal cannot be read.
     """
-    engine = Engine(journal, limits=EngineLimits(displaced_hours=0.0), clock=clock)
     for store in possible_stores(project):
-        engine.recover([store])
-        deadline = time.monotonic() + _CLOSE_TIMEOUT_SECONDS
-        while engine.has_open_commits(store):
-            engine.merge_late_writes(store)
-            if engine.has_open_commits(store) and time.monotonic() > deadline:
-                raise FileStillOpenError(
-                    f"A file in {store.root} that echod replaced is still open in another program, which may still "
-                    "write to it. Nothing was removed. Try again when the program has ended."
-                )
-            time.sleep(_POLL_SECONDS)
+        if not _close_store_commits(store, journal, clock, _CLOSE_TIMEOUT_SECONDS):
+            raise FileStillOpenError(
+                f"A file in {store.root} that echod replaced is still open in another program, which may still "
+                "write to it. Nothing was removed. Try again when the program has ended."
+            )
+
+
+def settle_stores(paths: Paths, stores: Iterable[Store], clock: Callable[[], float]) -> tuple[Path, ...]:
+    """Close the commits of these stores as far as possible, and empty and remove their private directories.
+
+    Return the files that remain there: another program has them open, or no commit knows them.
+
+    Raises:
+        WorkerBusyError: a job is running.
+        StoreError: the journal cannot be read.
+    """
+    remaining: list[Path] = []
+    with worker_lock(paths.worker_lock, this_process(), _SETTLE_LOCK_SECONDS):
+        for store in stores:
+            if store.root.is_dir():
+                _close_store_commits(store, paths.journal, clock, _SETTLE_SECONDS)
+                Engine(paths.journal, limits=EngineLimits(), clock=clock).remove_private_directories(store)
+                remaining += list_private_files(store)
+    return tuple(remaining)
+
+
+def _close_store_commits(store: Store, journal: Path, clock: Callable[[], float], seconds: float) -> bool:
+    """Close the commits of a store, waiting at most `seconds`, and return whether none is open."""
+    engine = Engine(journal, limits=EngineLimits(displaced_hours=0.0), clock=clock)
+    engine.recover([store])
+    deadline = time.monotonic() + seconds
+    while engine.has_open_commits(store):
+        engine.merge_late_writes(store)
+        if not engine.has_open_commits(store):
+            break
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_POLL_SECONDS)
+    return True
 
 
 def delete_project_data(

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from echod import paths
-from echod.cli.output import WIDTH, sanitize
+from echod.cli.output import WIDTH, escape_unsafe, sanitize
 from echod.errors import UsageError
 from echod.log import configure_lazily
 from echod.paths import is_utf8, not_utf8_message
@@ -79,7 +79,9 @@ class CommandContext:
     def settings(self) -> Settings:
         """The settings. Warnings about unknown variables and an insecure file are printed on standard error."""
         self._configure_log_file()
-        for warning in settings_warnings(self.paths.config_file, self.environ, os.getuid()):
+        uid = os.getuid()
+        directories = paths.insecure_directory_warnings(self.paths, uid)
+        for warning in (*settings_warnings(self.paths.config_file, self.environ, uid), *directories):
             if not self.quiet:
                 sys.stderr.write(f"echod: {warning}\n")
         return self.load_settings()
@@ -170,7 +172,7 @@ class CommandContext:
         """Color the marks in `text`, if the output is a terminal with colours and NO_COLOR is not set."""
         if not sys.stdout.isatty() or self.environ.get("NO_COLOR") or self.environ.get("TERM", "dumb") == "dumb":
             return text
-        return colorize(text)
+        return colorize(escape_unsafe(text, keep_styles=False))
 
     def progress_line(self) -> ProgressLine:
         """Return a progress line. It prints nothing without a terminal or when the command is quiet."""

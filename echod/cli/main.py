@@ -23,16 +23,17 @@ def main() -> NoReturn:
         from echod.hooks.run import main as run_hook
 
         run_hook()
-    from echod.cli.output import print_error, write_crash_report
+    from echod.cli.output import SafeTextOutput, print_error, write_crash_report
     from echod.errors import EchodError, ExitCode
 
     _escape_unencodable_output()
+    sys.stdout, sys.stderr = SafeTextOutput.wrap(sys.stdout), SafeTextOutput.wrap(sys.stderr)
     # structlog imports rich, if installed, to format tracebacks that are never printed here.
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
-        from echod.cli.root import run_command_line
+        from echod.cli.app import run
 
-        sys.exit(run_command_line(sys.argv[1:]))
+        sys.exit(run(sys.argv[1:]))
     except EchodError as error:
         print_error(str(error))
         sys.exit(error.exit_code)

@@ -27,6 +27,7 @@ from echod.memory.document import parse, parse_block
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve_id
 from echod.memory.model import Block, Document
 from echod.memory.policy import Facts
+from echod.store.errors import as_store_error
 from echod.store.layout import Role, Store, find_roles, global_root
 
 _MAX_CANDIDATES = 20
@@ -83,7 +84,7 @@ def select_roles(context: CommandContext, read_context: ReadContext, path: Path 
         UsageError: there is no project, no memory, or no such role.
     """
     stores: Sequence[Store] = select_stores(context, path) or read_context.discover_stores().stores
-    roles = _roles_in(stores)
+    roles = list_roles_of(stores)
     if not roles:
         raise UsageError("There is no memory here. Name a project, or add one with: echod add PATH")
     return filter_roles(roles, name)
@@ -103,7 +104,7 @@ def list_global_roles(read_context: ReadContext) -> tuple[Role, ...]:
     """Return the role of the global memory and those of the doc packs, as far as they exist."""
     memory, packs = read_context.pack_locations.memory_role, read_context.pack_locations.stores[1]
     own = (memory,) if memory.path.is_dir() else ()
-    return (*own, *(find_roles(packs) if packs.root.is_dir() else ()))
+    return (*own, *(list_roles_of([packs]) if packs.root.is_dir() else ()))
 
 
 def global_flag(role: Role) -> str:
@@ -237,11 +238,16 @@ def _role_groups(context: CommandContext, read_context: ReadContext, scope: Entr
         if scope is not None
         else tuple(store for store in read_context.discover_stores().stores if store not in near)
     )
-    return tuple(group for stores in (near, far) if (group := _roles_in(stores)))
+    return tuple(group for stores in (near, far) if (group := list_roles_of(stores)))
 
 
-def _roles_in(stores: Iterable[Store]) -> tuple[Role, ...]:
-    return tuple(role for store in stores for role in find_roles(store))
+def list_roles_of(stores: Iterable[Store]) -> tuple[Role, ...]:
+    """Return the roles of these stores. A `StoreError` reports a store that cannot be listed, or vanished just now."""
+    roles: list[Role] = []
+    for store in stores:
+        with as_store_error("list", store.root):
+            roles += find_roles(store)
+    return tuple(roles)
 
 
 def _memory_matches(read_context: ReadContext, roles: Iterable[Role]) -> Iterable[MemoryMatch]:

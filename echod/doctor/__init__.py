@@ -20,6 +20,7 @@ from echod.doctor.machine import (
     check_settings,
     check_watching,
 )
+from echod.doctor.programs import check_service_program
 from echod.doctor.projects import check_missing_project, check_project, check_project_without_store
 from echod.errors import EchodError
 from echod.projects.discovery import DiscoveredStores, discover_stores
@@ -38,6 +39,7 @@ def run_checks(context: DoctorContext, only_project: Path | None) -> DoctorRepor
 
 def _run_all(context: DoctorContext, only_project: Path | None) -> Iterator[Check]:
     yield from check_installation(context)
+    yield from check_service_program(context)
     yield from check_directories(context)
     yield from check_settings(context)
     yield from check_database(context)

@@ -7,7 +7,6 @@ the memory. Dropped events are counted by reason, so that the user can find out 
 from __future__ import annotations
 
 import json
-import os
 import re
 import stat
 import threading
@@ -18,9 +17,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.clock import local_date
+from echod.errors import GARBLED_ERRORS, EchodError, UsageError
+from echod.files import read_regular
 from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
+from echod.paths import is_openable_path
 from echod.projects.worktrees import main_worktree_path
 from echod.state.hook_events import HookEventLog
 from echod.state.session_log import SessionHint
@@ -109,7 +111,7 @@ class Inbox:
             outcomes: dict[SpooledEvent, str] = {}
             all_pending: dict[str, PendingObservation] = {}
             for spooled in events:
-                match self._pending.get(spooled.name) or self._route(spooled, projects):
+                match self._pending.get(spooled.name) or self._route_isolated(spooled, projects):
                     case PendingObservation() as pending if pending.store.project in projects:
                         all_pending[spooled.name] = pending
                     case PendingObservation():
@@ -153,6 +155,17 @@ class Inbox:
         for (kind, outcome), number in totals.items():
             self._event_log.add_count(kind, outcome, number, now)
 
+    def _route_isolated(self, spooled: SpooledEvent, projects: set[Path]) -> PendingObservation | str | None:
+        """Return what `_route` returns. An event that cannot be handled costs no other event anything."""
+        try:
+            return self._route(spooled, projects)
+        except (OSError, EchodError) as error:  # perhaps for a moment only, so the event waits
+            log.warning("event_deferred", name=spooled.name, error=str(error))
+            return None
+        except Exception:
+            log.exception("event_dropped", name=spooled.name)
+            return ObservationDropReason.UNREADABLE
+
     def _route(self, spooled: SpooledEvent, projects: set[Path]) -> PendingObservation | str | None:
         """Return the observation of an event, or its outcome; None if it cannot be read now, or was taken."""
         try:
@@ -190,7 +203,11 @@ class Inbox:
         store = self._find_store(event)
         if not isinstance(store, Store) or store.project in projects or self._settings.register is None:
             return RECEIVED
-        self._settings.register(store.project)
+        try:
+            self._settings.register(store.project)
+        except UsageError as error:  # a path that the list of projects cannot contain
+            log.warning("project_not_registered", error=str(error))
+            return RECEIVED
         projects.add(store.project)
         return REGISTERED
 
@@ -216,7 +233,7 @@ class Inbox:
     def _find_store(self, event: Mapping[str, object]) -> Store | DropReason:
         """Return the nearest store at or above the session's directory. In a worktree, of the main worktree."""
         directory = event.get("cwd")
-        if not isinstance(directory, str) or not directory.startswith(os.sep) or "\0" in directory:
+        if not isinstance(directory, str) or not is_openable_path(directory):
             return DropReason.NO_DIRECTORY
         if directory not in self._stores_by_directory:
             self._stores_by_directory[directory] = self._find_nearest_store(Path(directory))
@@ -250,15 +267,12 @@ def _agent_definition(event: Mapping[str, object]) -> str:
     transcript, agent = event.get("transcript_path"), event.get("agent_id")
     if not isinstance(transcript, str) or not isinstance(agent, str):
         return ""
-    if not transcript.startswith(os.sep) or "\0" in transcript or not _AGENT_ID.fullmatch(agent):
+    if not is_openable_path(transcript) or not Path(transcript).name or not _AGENT_ID.fullmatch(agent):
         return ""
     meta = Path(transcript).with_suffix("") / "subagents" / f"agent-{agent}.meta.json"
     try:
-        if not stat.S_ISREG(meta.lstat().st_mode):
-            return ""
-        with meta.open("rb") as file:
-            fields = json.loads(file.read(_MAX_META_BYTES))
-    except (OSError, ValueError, RecursionError):
+        fields = json.loads(read_regular(meta, _MAX_META_BYTES, follow_symlinks=False))
+    except (OSError, *GARBLED_ERRORS):
         return ""
     names = (fields.get(name) for name in _DEFINITION_FIELDS) if isinstance(fields, dict) else ()
     return next((name for name in names if isinstance(name, str) and name), "")

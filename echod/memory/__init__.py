@@ -6,5 +6,5 @@ file), `document` (from bytes to a document), `markdown` (headings), `forms` (en
 `similarity`, `compose`, `consolidation`, `policy`, `knowledge`, `packs`, `redact`, `merge`, `lineage`, `conservation`.
 
 Modules for other packages: `entry_matching`, `exposed_secrets`, `observations`, `prompt_injection`,
-`session_summary`.
+`session_summary`, `text`.
 """

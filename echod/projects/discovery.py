@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
+from echod.errors import GARBLED_ERRORS
 from echod.store import layout
 from echod.store.layout import Store
 
@@ -43,17 +44,24 @@ class DiscoveredStores:
         return tuple(dict.fromkeys(store.project for store in self.stores))
 
 
+def _resolve(project: Path) -> Path:
+    try:
+        return layout.project_root(project)
+    except (OSError, *GARBLED_ERRORS):
+        return project  # it counts as missing
+
+
 def discover_stores(projects: Iterable[Path]) -> DiscoveredStores:
     """Find the stores of each project. A project whose directory cannot be read counts as missing."""
     stores: list[Store] = []
     missing: list[Path] = []
     without_store: list[Path] = []
     expected_roots: set[Path] = set()
-    for project in dict.fromkeys(map(layout.project_root, projects)):
+    for project in dict.fromkeys(map(_resolve, projects)):
         expected_roots.update(project / below for below in layout.STORE_DIRS)
         try:
             found_stores = layout.find_stores_in_resolved_root(project) if project.is_dir() else None
-        except OSError:
+        except (OSError, *GARBLED_ERRORS, RuntimeError):  # links that form a loop are a RuntimeError
             found_stores = None
         if found_stores is None:
             missing.append(project)

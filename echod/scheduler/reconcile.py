@@ -13,9 +13,12 @@ from datetime import date
 from pathlib import Path
 
 from echod.clock import local_date
+from echod.errors import StateError
 from echod.files import FileVersion, regular_file_version
 from echod.inbox.inbox import Inbox
 from echod.inspection import InspectionCache
+from echod.isolation import left_alone_text
+from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Layer
 from echod.memory.policy_model import PolicySettings
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
@@ -28,6 +31,8 @@ from echod.store import layout
 from echod.store.engine import Engine
 from echod.store.errors import BusyError, StoreError
 from echod.store.layout import Role, Store
+
+log = get_logger(__name__)
 
 
 def reconcile(
@@ -125,6 +130,11 @@ class MaintenanceNeedFinder:
             except OSError as error:
                 path = Path(error.filename or role.path)
                 problems.append(read_problem(path, error, "listed" if path == role.path else "read"))
+            except (StateError, BusyError, StoreError):
+                raise
+            except Exception as error:
+                log.exception("role_left_alone", role=str(role.path))
+                problems.append(ReadProblem(str(role.path), left_alone_text(str(role.path), error)))
         self._entries.record_activity(str(store.project), activity_days)
         return NeedsReport(tuple(needs), tuple(problems))
 

@@ -14,6 +14,7 @@ import structlog
 
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
+from echod.isolation import error_reason
 from echod.jobs import archive, compress, consolidate, observe, promote, prune
 from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
 from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
@@ -121,12 +122,12 @@ class Worker:
                 self._current_job = None
 
     def merge_late_writes(self, store: Store) -> bool:
-        """Merge late writes to displaced files. False if the store must wait."""
-        if not self._may_have_open_commits(store):  # the usual case; the gate is more expensive
+        """Merge late writes to displaced files, and restore overwritten entries. False if the gate holds that."""
+        if not self._may_need_repair(store):  # the usual case; the gate is more expensive
             return True
         settings = self._job_settings(store.project)
         if settings.paused or not settings.allow_writes:
-            return False
+            return True
         if self._check_gate(store).state is not GateState.IDLE:
             return False
         if commits := self._engine.merge_late_writes(store):
@@ -141,9 +142,9 @@ class Worker:
         freed = self._engine.apply_retention() + self._session_services.apply_retention()
         log.info("retention_applied", jobs=jobs, journal_bytes=freed)
 
-    def _may_have_open_commits(self, store: Store) -> bool:
+    def _may_need_repair(self, store: Store) -> bool:
         try:
-            return self._engine.has_open_commits(store)
+            return self._engine.has_open_commits(store) or bool(self._engine.roles_changed_by_others(store))
         except StoreError:
             return True  # the roles with a readable journal are merged anyway
 
@@ -153,7 +154,7 @@ class Worker:
 
     def _run_job(self, job: Job) -> FinishedJob:
         started = self._clock()
-        finished = self._run_guarded(job, layout.store_at(Path(job.store)))
+        finished = self._run_guarded(job)
         self._unsaved = finished
         self._save_pending(finished)
         log.info("job_finished", outcome=type(finished.outcome).__name__, seconds=round(self._clock() - started, 3))
@@ -164,10 +165,10 @@ class Worker:
         self._unsaved = None
         return finished
 
-    def _run_guarded(self, job: Job, store: Store) -> FinishedJob:
+    def _run_guarded(self, job: Job) -> FinishedJob:
         """Run a job, and convert its errors to outcomes, so that they do not end the service."""
         try:
-            return self._run_if_allowed(job, store)
+            return self._run_if_allowed(job, layout.store_at(Path(job.store)))
         except (BusyError, DatabaseUnavailableError) as error:
             return FinishedJob(job, JobDeferred(str(error), self._clock() + _BUSY_RETRY_SECONDS))
         except RefusedError as error:
@@ -179,7 +180,7 @@ class Worker:
             return FinishedJob(job, JobFailed(str(error)))
         except Exception as error:
             log.exception("job_crashed")
-            return FinishedJob(job, JobFailed(f"an unexpected {type(error).__name__}; the log has the report"))
+            return FinishedJob(job, JobFailed(error_reason(error)))
 
     def _run_if_allowed(self, job: Job, store: Store) -> FinishedJob:
         settings = self._job_settings(store.project)
@@ -237,7 +238,8 @@ class Worker:
 
     def _deferred_by_gate(self, job: Job, verdict: Verdict) -> FinishedJob:
         now = self._clock()
-        until = min(verdict.until or now + _GATE_RECHECK_SECONDS, now + _GATE_RECHECK_SECONDS)
+        # The same time as `echod gate` shows. If the gate opens earlier, the daemon wakes the job.
+        until = now + _GATE_RECHECK_SECONDS if verdict.until is None else verdict.until
         return FinishedJob(job, JobDeferred(describe_verdict(verdict), max(until, now + 0.1)), deferred_by_gate=True)
 
     def _save(self, finished: FinishedJob) -> None:

@@ -10,54 +10,40 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from echod.errors import os_reason
 from echod.files import file_version, open_regular
 from echod.log import get_logger
-from echod.memory.conversation.archive import (
-    EDGE_BYTES,
-    ArchiveHeader,
-    ArchiveSummary,
-    archive_name,
-    find_body,
-    render_head,
-    render_tail,
-)
 from echod.memory.conversation.body import BodyWriter
 from echod.memory.conversation.digest import ConversationDigest
-from echod.memory.conversation.index import entry_archive, find_row, put_entry, render_entry, set_row
 from echod.memory.conversation.model import (
     ArchiveSource,
     NotATranscriptError,
     Speaker,
     TranscriptMessage,
-    format_session_duration,
     utc_timestamp,
 )
+from echod.sessions.archive_writer import ArchiveDraft, ArchiveWriter, BaseArchive, SessionOutcome
+from echod.sessions.dialects import peek, session_id_of
 from echod.sessions.forget import finish_forgetting
-from echod.sessions.ingest import Ingester, Intake, copy_chunks, peek, session_id_of
-from echod.sessions.journal import ChangedMeanwhileError, RootJournal, RootRecord, Staged, Tracer, ignore_step
-from echod.sessions.lines import CHUNK_BYTES, LineReader, tail_digest
+from echod.sessions.ingest import Ingester, Intake
+from echod.sessions.journal import ChangedMeanwhileError, RootJournal, RootRecord, Tracer, ignore_step
+from echod.sessions.lines import LineReader, tail_digest
 from echod.sessions.receipts import (
     Decision,
-    Receipt,
     SourceRange,
     SummaryKind,
     read_decisions,
     read_receipt,
-    receipt_path,
-    receipts_version,
     session_receipts,
     sync_log,
     write_decision,
 )
-from echod.sessions.roots import CONVERSATIONS, EPHEMERAL, INDEX, SessionError, SessionRoot
+from echod.sessions.roots import SessionError, SessionRoot
 from echod.sessions.summaries import Summarizer, summarize_digest
 from echod.state.session_log import SessionLog, SourceRecord, SourceState
 
@@ -86,37 +72,6 @@ class SessionSource(NamedTuple):
     requested: bool = False
 
 
-class SessionOutcome(NamedTuple):
-    """The result for one session. `archive` is None if nothing was written; `text` is a sentence for the user."""
-
-    session_id: str
-    archive: int | None
-    text: str
-    receipt: Receipt | None = None
-
-
-class _Base(NamedTuple):
-    """The newest archive of a session: its receipt, and whether it can be continued in place."""
-
-    receipt: Receipt
-    in_place: bool
-
-
-@dataclass(frozen=True, slots=True)
-class _Draft:
-    """A conversation that was read, before it has a number."""
-
-    intake: Intake
-    body: BinaryIO
-    base: _Base | None
-    source: ArchiveSource
-    project: str
-    ranges: tuple[SourceRange, ...]
-    date: str
-    summary: str
-    reconstructed: str = ""
-
-
 class Archiver:
     """Writes the archives of one directory.
 
@@ -142,6 +97,7 @@ class Archiver:
         self._log = session_log
         self._clock = clock
         self._summarizer = summarizer
+        self._writer = ArchiveWriter(root, self.journal, session_log, clock, summarises=summarizer is not None)
 
     @contextmanager
     def opened(self) -> Iterator[None]:
@@ -194,7 +150,7 @@ class Archiver:
             tail = tail_digest(file, reader.offset)
             ranges = (SourceRange(str(source.path), start, reader.offset, reader.sha256(), tail),)
             at = intake.digest.ended
-            draft = _Draft(
+            draft = ArchiveDraft(
                 intake, body, base, kind, source.project, ranges,
                 utc_timestamp(self._clock() if at is None else at), intake.digest.extractive_summary(),
             )  # fmt: skip
@@ -221,7 +177,7 @@ class Archiver:
             with tempfile.TemporaryFile(dir=self.root.private) as body, self._log.key_lookup(self.root.key) as known:
                 for text in Ingester(intake, known).read_messages(messages):
                     body.write(text.encode())
-                draft = _Draft(
+                draft = ArchiveDraft(
                     intake, body, base, ArchiveSource.SESSION, "", (),
                     utc_timestamp(self._clock()), intake.digest.plain_summary(),
                 )  # fmt: skip
@@ -244,7 +200,7 @@ class Archiver:
                 for text in Ingester(intake, known).read_messages(messages):
                     body.write(text.encode())
                 at = intake.digest.ended
-                draft = _Draft(
+                draft = ArchiveDraft(
                     intake, body, None, ArchiveSource.SESSION, str(project), (),
                     utc_timestamp(self._clock() if at is None else at), intake.digest.extractive_summary(), origin,
                 )  # fmt: skip
@@ -267,32 +223,22 @@ class Archiver:
         write_decision(self.root, None, session_id=session_id)
         return None
 
-    def _find_base(self, session_id: str) -> _Base | None:
+    def _find_base(self, session_id: str) -> BaseArchive | None:
         numbers = tuple(self.root.archives())
         receipts = [one for one in session_receipts(self.root, session_id, numbers) if one.agent != "history"]
         if not session_id or not receipts:
             return None
         newest = receipts[-1]
-        in_place = newest.source == ArchiveSource.SESSION and self._body_range(newest.archive) is not None
-        return _Base(newest, in_place)
+        in_place = newest.source == ArchiveSource.SESSION and self._writer.body_range(newest.archive) is not None
+        return BaseArchive(newest, in_place)
 
-    def _body_range(self, number: int) -> tuple[int, int] | None:
-        try:
-            with open_regular(self.root.archive_path(number), follow_symlinks=False) as file:
-                size = os.fstat(file.fileno()).st_size
-                beginning = file.read(EDGE_BYTES)
-                file.seek(max(0, size - EDGE_BYTES))
-                return find_body(beginning, file.read(EDGE_BYTES), size)
-        except OSError as error:
-            raise SessionError(f"{self.root.archive_path(number)} cannot be read: {os_reason(error)}.") from error
-
-    def _start_of(self, known: SourceRecord | None, base: _Base | None, file: BinaryIO, size: int) -> int:
+    def _start_of(self, known: SourceRecord | None, base: BaseArchive | None, file: BinaryIO, size: int) -> int:
         """Return from where to read on: the end of what was archived, if that part of the file is still the same."""
         if known is None or base is None or known.state is not SourceState.ARCHIVED or known.offset > size:
             return 0
         return known.offset if tail_digest(file, known.offset) == known.tail else 0
 
-    def _begin(self, base: _Base | None, project: str, cwd: str) -> Intake:
+    def _begin(self, base: BaseArchive | None, project: str, cwd: str) -> Intake:
         if base is None:
             return Intake(ConversationDigest(project=project, cwd=cwd), BodyWriter())
         receipt = base.receipt
@@ -312,11 +258,13 @@ class Archiver:
         self._log.put_source(record)
         return SessionOutcome(session_id, None, reason)
 
-    def _finish(self, draft: _Draft, session_id: str, record: SourceRecord | None, job: int | None) -> SessionOutcome:
+    def _finish(
+        self, draft: ArchiveDraft, session_id: str, record: SourceRecord | None, job: int | None
+    ) -> SessionOutcome:
         intake, base = draft.intake, draft.base
         if not intake.messages_out:
             if base is not None and not base.receipt.listed and draft.source is ArchiveSource.SESSION:
-                return self._list_checkpoint(draft, base.receipt, record, job)
+                return self._writer.list_checkpoint(draft, base.receipt, record, job)
             reason = "nothing is new" if base or intake.continued else "it has no typed prompt"
             state = SourceState.ARCHIVED if base else SourceState.SKIPPED
             if record is not None:
@@ -330,155 +278,10 @@ class Archiver:
             return SessionOutcome(session_id, None, "it has no typed prompt")
         for _ in range(_MAX_NUMBERING_ATTEMPTS):
             try:
-                return self._write(draft, session_id, record, job)
+                return self._writer.write(draft, session_id, record, job)
             except ChangedMeanwhileError as error:
                 log.info("archive_number_taken", reason=str(error))
         raise SessionError(f"Other programs keep writing in {self.root.conversations}. Try again.")
-
-    # Writing
-
-    def _write(self, draft: _Draft, session_id: str, record: SourceRecord | None, job: int | None) -> SessionOutcome:
-        receipt = self._receipt(draft, session_id, job)
-        header = self._header(draft, receipt)
-        in_place = draft.base is not None and draft.base.receipt.archive == receipt.archive
-        archive = self.journal.stage_chunks(self._archive_chunks(draft, header, in_place=in_place))
-        contents: dict[str, Staged | None] = {
-            f"{CONVERSATIONS}/{archive_name(receipt.archive)}": archive,
-            receipt_path(receipt.archive): self.journal.stage_bytes(receipt.encode()),
-        }
-        row_before = self._stage_row(header, contents)
-        entry = ""
-        if draft.source is ArchiveSource.SESSION:
-            entry = render_entry(header._replace(message_count=draft.intake.digest.messages), draft.summary)
-            self._stage_entry(entry, contents)
-        verb = "continued" if in_place else "archived" if draft.source is ArchiveSource.SESSION else "checkpointed"
-        summary = f"{verb} session {session_id} as {archive_name(receipt.archive)}"
-        change = RootRecord(
-            0, job, "archive" if draft.source is ArchiveSource.SESSION else "checkpoint", self._clock(), summary, (),
-            receipt.archive, session_id, entry=entry, row_before=row_before,
-        )  # fmt: skip
-        self.journal.commit(change, contents)
-        self._record(receipt, record, draft.intake.keys)
-        counts = f"{receipt.messages} messages, {sum(receipt.redactions.values())} secrets removed"
-        text = f"{verb} as {archive_name(receipt.archive)} ({counts})"
-        return SessionOutcome(session_id, receipt.archive, text, receipt)
-
-    def _record(self, receipt: Receipt, record: SourceRecord | None, keys: Iterable[int]) -> None:
-        source = None if record is None else record._replace(archive=receipt.archive)
-        version = receipts_version(self.root)
-        self._log.record_archive(source, self.root.key, version, dict.fromkeys(keys, receipt.archive))
-
-    def _receipt(self, draft: _Draft, session_id: str, job: int | None) -> Receipt:
-        intake, base = draft.intake, draft.base
-        in_place = base is not None and base.in_place and draft.source is ArchiveSource.SESSION
-        earlier = base.receipt if base is not None and in_place else None
-        before = 0 if base is None else int(base.receipt.digest.get("messages", 0))
-        continues = None if base is None else base.receipt.archive
-        if base is None and intake.continued:
-            continues = max(intake.continued)
-        own = Receipt(
-            archive=self._next_number() if earlier is None else earlier.archive,
-            job=job,
-            session_id=session_id,
-            source=draft.source.value,
-            agent=intake.agent,
-            project=draft.project,
-            at=self._clock(),
-            sources=draft.ranges,
-            messages=intake.digest.messages - before,
-            records=intake.records,
-            messages_in=intake.messages_in,
-            messages_out=intake.messages_out,
-            prompts=intake.prompts,
-            skipped=dict(intake.skipped),
-            redactions=dict(intake.redactions),
-            summary=SummaryKind.EXTRACTED if self._summarizer is None or draft.reconstructed else SummaryKind.PENDING,
-            continues=continues if earlier is None else earlier.continues,
-            listed=draft.source is ArchiveSource.SESSION,
-            digest=intake.digest.to_json(),
-            last_speaker=intake.last_speaker,
-            last_group=intake.last_group,
-            held=intake.held_to_json(),
-            keys=tuple(intake.keys),
-        )
-        return own if earlier is None else _merged(earlier, own)
-
-    def _next_number(self) -> int:
-        try:
-            return self.root.highest_number() + 1
-        except SessionError as error:  # the index cannot be read, which must not keep a conversation from its archive
-            log.warning("index_unreadable", reason=str(error))
-            return max([0, *self.root.archives()]) + 1
-
-    def _header(self, draft: _Draft, receipt: Receipt) -> ArchiveHeader:
-        digest = draft.intake.digest
-        return ArchiveHeader(
-            log=receipt.archive,
-            date=draft.date,
-            session_id=receipt.session_id,
-            message_count=receipt.messages,
-            duration=format_session_duration(digest.started, digest.ended),
-            source=receipt.source,
-            topics=digest.topics,
-            continues=receipt.continues,
-            reconstructed=draft.reconstructed,
-        )
-
-    def _archive_chunks(self, draft: _Draft, header: ArchiveHeader, *, in_place: bool) -> Iterator[bytes]:
-        yield render_head(header, ArchiveSummary(draft.summary)).encode()
-        if in_place:
-            yield from self._present_body(header.log)
-        yield from copy_chunks(draft.body, 0, draft.body.seek(0, os.SEEK_END), CHUNK_BYTES)
-        yield render_tail(draft.intake.digest.tags).encode()
-
-    def _present_body(self, number: int) -> Iterator[bytes]:
-        found = self._body_range(number)
-        assert found is not None  # noqa: S101  `_find_base` has checked it, and the directory is locked
-        with open_regular(self.root.archive_path(number), follow_symlinks=False) as file:
-            yield from copy_chunks(file, *found, CHUNK_BYTES)
-
-    def _stage_row(self, header: ArchiveHeader, contents: dict[str, Staged | None]) -> str | None:
-        """Stage ARCHIVE.md with the row. A file that cannot be read is left alone; `rebuild` makes it later."""
-        try:
-            index = self.root.read_text(INDEX)
-        except SessionError as error:
-            log.warning("index_unreadable", reason=str(error))
-            return None
-        contents[INDEX] = self.journal.stage_bytes(set_row(index, header).encode())
-        return find_row(index, header.log)
-
-    def _stage_entry(self, entry: str, contents: dict[str, Staged | None]) -> None:
-        """Stage EPHEMERAL.md with the entry. Entries that leave it without an archive are kept elsewhere."""
-        try:
-            present = self.root.read_text(EPHEMERAL)
-        except SessionError as error:
-            log.warning("ephemeral_unreadable", reason=str(error))
-            return
-        window = put_entry(present, entry, self.root.config().entries)
-        contents[EPHEMERAL] = self.journal.stage_bytes(window.text.encode())
-        archives = {archive_name(number) for number in self.root.archives()}
-        lost = [evicted for evicted in window.evicted if entry_archive(evicted) not in archives]
-        if lost:
-            kept = self.root.read_text(EVICTED)
-            contents[EVICTED] = self.journal.stage_bytes((kept + "".join(f"{one}\n\n" for one in lost)).encode())
-
-    def _list_checkpoint(
-        self, draft: _Draft, receipt: Receipt, record: SourceRecord | None, job: int | None
-    ) -> SessionOutcome:
-        """Put an entry into EPHEMERAL.md for a session that ended right after its checkpoint."""
-        header = self._header(draft, receipt)._replace(message_count=draft.intake.digest.messages)
-        listed = replace(receipt, listed=True, job=job)
-        contents: dict[str, Staged | None] = {receipt_path(receipt.archive): self.journal.stage_bytes(listed.encode())}
-        entry = render_entry(header, draft.summary)
-        self._stage_entry(entry, contents)
-        name = archive_name(receipt.archive)
-        text = f"session {receipt.session_id} ended, and {name} has all of it"
-        change = RootRecord(
-            0, job, "archive", self._clock(), text, (), receipt.archive, receipt.session_id, entry=entry
-        )
-        self.journal.commit(change, contents)
-        self._record(listed, record, ())
-        return SessionOutcome(receipt.session_id, receipt.archive, f"ended; {name} has all of it", listed)
 
     def undo(self, record: RootRecord, job: int) -> None:
         """Undo a change, and leave the session alone until its transcript changes. The caller holds the directory.
@@ -519,90 +322,8 @@ class Archiver:
                 continue
             answer = summarize_digest(self._summarizer, ConversationDigest.from_json(receipt.digest))
             with self.opened():
-                written += self._write_summary(number, receipt, answer, job)
+                written += self._writer.write_summary(number, receipt, answer, job)
         return written
-
-    def _write_summary(
-        self, number: int, receipt: Receipt, answer: tuple[ArchiveSummary, Sequence[str]] | str, job: int | None
-    ) -> bool:
-        present = read_receipt(self.root, number)
-        if present is None or present.digest != receipt.digest:
-            return False  # it went on meanwhile, and is summarised as a whole the next time
-        attempted = replace(present, attempts=present.attempts + 1, attempted_at=self._clock())
-        if isinstance(answer, str):
-            log.warning("summary_failed", archive=number, reason=answer, attempts=attempted.attempts)
-            path = receipt_path(number)
-            change = RootRecord(0, None, "summary-failed", self._clock(), f"no summary for {number:03}: {answer}", ())
-            self.journal.commit(change, {path: self.journal.stage_bytes(attempted.encode())})
-            self._record(attempted, None, ())
-            return False
-        return self._replace_summary(replace(attempted, summary=SummaryKind.MODEL), answer, job)
-
-    def _replace_summary(self, receipt: Receipt, answer: tuple[ArchiveSummary, Sequence[str]], job: int | None) -> bool:
-        summary, topics = answer
-        found = self._body_range(receipt.archive)
-        if found is None:
-            return False
-        digest = ConversationDigest.from_json(receipt.digest)
-        at = digest.ended if receipt.agent != "host" else receipt.at
-        header = ArchiveHeader(
-            receipt.archive, utc_timestamp(receipt.at if at is None else at), receipt.session_id, receipt.messages,
-            format_session_duration(digest.started, digest.ended), receipt.source, tuple(topics) or digest.topics,
-            receipt.continues,
-        )  # fmt: skip
-        path = self.root.archive_path(receipt.archive)
-        with open_regular(path, follow_symlinks=False) as file:
-            rest = copy_chunks(file, found[0], os.fstat(file.fileno()).st_size, CHUNK_BYTES)
-            with_lists = receipt.source == ArchiveSource.SESSION
-            head = render_head(header, summary, with_lists=with_lists).encode()
-            archive = self.journal.stage_chunks(_chain(head, rest))
-        contents: dict[str, Staged | None] = {
-            f"{CONVERSATIONS}/{archive_name(receipt.archive)}": archive,
-            receipt_path(receipt.archive): self.journal.stage_bytes(receipt.encode()),
-        }
-        row_before = self._stage_row(header, contents)
-        entry = ""
-        if receipt.listed and archive_name(receipt.archive) in self.root.read_text(EPHEMERAL):
-            entry = render_entry(header._replace(message_count=digest.messages), summary.text)
-            self._stage_entry(entry, contents)
-        text = f"summarised {archive_name(receipt.archive)} with the user's command"
-        change = RootRecord(
-            0, job, "summarise", self._clock(), text, (), receipt.archive, receipt.session_id,
-            entry=entry, row_before=row_before,
-        )  # fmt: skip
-        self.journal.commit(change, contents)
-        self._record(receipt, None, ())
-        return True
-
-
-def _chain(head: bytes, rest: Iterable[bytes]) -> Iterator[bytes]:
-    yield head
-    yield from rest
-
-
-def _merged(earlier: Receipt, own: Receipt) -> Receipt:
-    """Return the receipt of an archive that went on."""
-    return replace(
-        own,
-        sources=_joined_ranges((*earlier.sources, *own.sources)),
-        messages=earlier.messages + own.messages,
-        records=earlier.records + own.records,
-        messages_in=earlier.messages_in + own.messages_in,
-        messages_out=earlier.messages_out + own.messages_out,
-        prompts=earlier.prompts + own.prompts,
-        skipped=dict(Counter(earlier.skipped) + Counter(own.skipped)),
-        redactions=dict(Counter(earlier.redactions) + Counter(own.redactions)),
-        keys=(*earlier.keys, *own.keys),
-    )
-
-
-def _joined_ranges(ranges: Sequence[SourceRange]) -> tuple[SourceRange, ...]:
-    """Return the ranges without those of a file that was later read again from its beginning."""
-    return tuple(
-        part
-        for number, part in enumerate(ranges)
-        if not any(later.path == part.path and later.start == 0 for later in ranges[number + 1 :])
-    )
 
 
 def _stamp_of(path: Path) -> tuple[int, int] | None:

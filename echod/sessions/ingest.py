@@ -7,61 +7,30 @@ never occurs as a message.
 
 from __future__ import annotations
 
-import json
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, Protocol
+from typing import Any, BinaryIO
 
-from echod.memory.conversation import claude, codex
 from echod.memory.conversation.body import BodyWriter, Redacted, redact_item
 from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.model import (
     ConversationItem,
     NotATranscriptError,
     QueuedPrompt,
-    RecordFacts,
-    RecordReading,
     Skipped,
     Speaker,
     TranscriptMessage,
     Utterance,
 )
 from echod.memory.redact import redact
+from echod.sessions.dialects import DIALECTS, LINE_PADDING, Dialect, parse_line
 from echod.sessions.lines import LineReader
-
-MAX_DEPTH_ERRORS = (ValueError, RecursionError)
-"""What a line that is no JSON, or is nested without end, raises."""
-
-
-class Dialect(Protocol):
-    """The records of one program's transcripts."""
-
-    def is_record(self, value: object) -> bool:
-        """Return whether a parsed line is a record of such a transcript."""
-
-    def record_facts(self, record: Mapping[str, object]) -> RecordFacts:
-        """Return the facts about the session that a record contains."""
-
-    def read_record(self, record: Mapping[str, object]) -> RecordReading:
-        """Return what a record adds to the conversation."""
-
-
-class AgentDialect(NamedTuple):
-    """A program and the records of its transcripts."""
-
-    agent: str
-    dialect: Dialect
-
-
-DIALECTS: tuple[AgentDialect, ...] = (AgentDialect("claude-code", claude), AgentDialect("codex", codex))
 
 
 @dataclass(slots=True)
 class Intake:
-    """What was read so far, and what it adds to the conversation.
+    """The part of a transcript that was read, and its addition to the conversation.
 
     Attributes:
         digest: the state of the whole session, also of parts that were archived earlier.
@@ -139,11 +108,11 @@ class Ingester:
             if line.data is None:
                 intake.skipped[Skipped.TOO_LONG] += 1
                 continue
-            text = line.data.strip(b"\x00 \t\r\n\xef\xbb\xbf")
+            text = line.data.strip(LINE_PADDING)
             if not text:
                 continue
             had_lines = True
-            record = _parse_line(text)
+            record = parse_line(text)
             if not line.ended:
                 if record is None and not is_complete:
                     break  # half written
@@ -241,40 +210,6 @@ class Ingester:
         if message.group:
             intake.last_group = message.group
         yield from intake.writer.write(items)
-
-
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
-_PEEK_LINES, _PEEK_BYTES = 400, 4 << 20
-
-
-def peek(file: BinaryIO) -> RecordFacts:
-    """Return the session and the directory that the first records of a transcript name; "" where they name none."""
-    found = RecordFacts()
-    reader = LineReader(file, 0)
-    for number, line in enumerate(reader.lines()):
-        if number == _PEEK_LINES or reader.read_bytes > _PEEK_BYTES or (found.session_id and found.cwd):
-            break
-        record = None if line.data is None else _parse_line(line.data.strip(b"\x00 \t\r\n\xef\xbb\xbf"))
-        dialect = next((known.dialect for known in DIALECTS if known.dialect.is_record(record)), None)
-        if dialect is not None and isinstance(record, dict):
-            facts = dialect.record_facts(record)
-            found = RecordFacts(found.session_id or facts.session_id, found.cwd or facts.cwd)
-    return found
-
-
-def session_id_of(path: Path, facts: RecordFacts) -> str:
-    """Return the id of a session: the name of its transcript if that is one, else what its records name."""
-    stem = path.name.removesuffix(".zst").removesuffix(".jsonl")
-    if _UUID.fullmatch(stem):
-        return stem
-    return facts.session_id or stem
-
-
-def _parse_line(text: bytes) -> object:
-    try:
-        return json.loads(text.decode("utf-8", "replace"))
-    except MAX_DEPTH_ERRORS:
-        return None
 
 
 def _comparable(text: str) -> str:

@@ -1,4 +1,4 @@
-"""How files beside the archives change: as a whole, recorded before and after, and undone by the same means.
+"""Change files beside the archives: as a whole, recorded before and after, and undone by the same means.
 
 A change has steps, one for each file. Everything new is staged and synced, then the intent is recorded, and from there
 on the change only moves forward: wherever a process is killed, `recover` completes it. Every step may be repeated.
@@ -7,7 +7,7 @@ on the change only moves forward: wherever a process is killed, `recover` comple
     .echod/blobs/{sha256}       contents that a change replaced, for undo
     .echod/journal/{number}.json
 
-Other programs may write the same files without a lock. What a step does not find as it was planned is never
+Other programs may write the same files without a lock. A file that is not as a step was planned from is never
 overwritten: the two index files are planned again from what is there, and for the others the change is refused.
 """
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -23,6 +23,8 @@ MAX_SUMMARY_ATTEMPTS: Final = 5
 _SUMMARY_PAUSE_SECONDS: Final = 600.0
 _SUMMARY_PAUSE_FACTOR: Final = 4.0
 _FRESH_SECONDS: Final = 2.0
+EXPIRY_WARNING_DAYS: Final = 3
+_DAY_SECONDS: Final = 86_400.0
 _HINT_TOLERANCE_SECONDS: Final = 5.0
 """A host may write a line after it has reported the end of a session."""
 
@@ -32,6 +34,20 @@ class WaitingSession(NamedTuple):
 
     transcript: Transcript
     due: float
+
+
+class HostState(NamedTuple):
+    """The sessions of a project with something to archive, and for how many days the host keeps transcripts."""
+
+    project: Path
+    enabled: bool
+    waiting: Sequence[WaitingSession]
+    host_days: int
+
+    def expiring(self, now: float) -> int:
+        """Return how many of the waiting sessions are within three days of their deletion, or beyond it."""
+        limit = (self.host_days - EXPIRY_WARNING_DAYS) * _DAY_SECONDS
+        return sum(now - waiting.transcript.changed_at >= limit for waiting in self.waiting)
 
 
 class SessionNeedFinder:
@@ -66,7 +82,7 @@ class SessionNeedFinder:
         self._lock = threading.Lock()
 
     def find(self, store: Store, mode: str, now: float) -> tuple[Need, ...]:
-        """Return what a project needs. Its first store stands for it, so that nothing is done twice."""
+        """Return what a project needs. Only its first store counts, so that nothing is done twice."""
         if not self._projects.enabled([store.project]) or not _is_first(store):
             return ()
         root = self._projects.root(store.project)

@@ -6,7 +6,7 @@ import stat
 from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 from echod.contract.sessions import (
     ArchivedSession,
@@ -27,26 +27,9 @@ from echod.memory.conversation.distill import (
     analyse_memory,
 )
 from echod.memory.conversation.index import read_entry, split_entries
-from echod.sessions.needs import WaitingSession
+from echod.sessions.needs import HostState
 from echod.sessions.receipts import Receipt, SummaryKind, read_receipts
 from echod.sessions.roots import CURATED, EPHEMERAL, SessionError, SessionRoot
-
-EXPIRY_WARNING_DAYS: Final = 3
-_DAY_SECONDS: Final = 86_400.0
-
-
-class HostState(NamedTuple):
-    """What the host still has of a project: sessions with something to archive, and how long it keeps transcripts."""
-
-    project: Path
-    enabled: bool
-    waiting: Sequence[WaitingSession]
-    host_days: int
-
-    def expiring(self, now: float) -> int:
-        """Return how many of the waiting sessions are within three days of their deletion, or beyond it."""
-        limit = (self.host_days - EXPIRY_WARNING_DAYS) * _DAY_SECONDS
-        return sum(now - waiting.transcript.changed_at >= limit for waiting in self.waiting)
 
 
 class RootReport(NamedTuple):

@@ -17,7 +17,6 @@ import errno
 import os
 import re
 import stat
-import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
@@ -170,6 +169,10 @@ class SessionRoot:
 
     def config(self) -> RootConfig:
         """Return the settings of the directory. A file that cannot be used gives the defaults and the problem."""
+        if not os.path.lexists(self.memory / CONFIG):
+            return RootConfig()
+        import tomllib  # noqa: PLC0415  slow to load, and few directories have the file
+
         try:
             data = read_regular(self.memory / CONFIG, _MAX_CONFIG_BYTES, follow_symlinks=False)
             table = tomllib.loads(data.decode("utf-8-sig")).get("ephemeral", {})

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from echod.files import open_regular, read_regular
 from echod.log import get_logger
 from echod.projects.worktrees import main_worktree_path
-from echod.sessions.ingest import peek, session_id_of
+from echod.sessions.dialects import peek, session_id_of
 
 log = get_logger(__name__)
 

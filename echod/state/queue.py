@@ -32,7 +32,7 @@ class JobNotOwnedError(StateError):
 class JobQueue:
     """The jobs of all stores. All times are arguments, in Unix seconds.
 
-    `finish`, `fail`, `give_up` and `defer` raise `JobNotOwnedError` if this process does not run the job.
+    `finish`, `fail`, `give_up`, `refuse` and `defer` raise `JobNotOwnedError` if this process does not run the job.
     """
 
     def __init__(
@@ -182,8 +182,8 @@ class JobQueue:
     def start_manual(self, need: Need, now: float) -> Job:
         """Start a manual job: it gets its number and is running.
 
-        It ends by `finish` or `give_up`. A pending job of the same key stays pending. The caller holds the worker lock
-        and has called `recover`.
+        It ends by `finish`, `refuse` or `give_up`. A pending job of the same key stays pending. The caller holds the
+        worker lock and has called `recover`.
 
         Raises:
             StateError: this process already runs a job, or another one runs a job of the same key.
@@ -232,6 +232,14 @@ class JobQueue:
             _record_failure(connection, owned.kind, reason, now)
             return self._end_job(connection, owned, replace(owned, state=JobState.DEAD, finished_at=now, result=reason))
 
+    def refuse(self, job: Job, reason: str, now: float) -> Job:
+        """Mark a manual job as refused: nothing was changed, because of `reason`. Neither a success nor a failure."""
+        with self._database.write_transaction() as connection:
+            owned = self._require_owned(connection, job)
+            refused = replace(owned, state=JobState.REFUSED, finished_at=now, result=reason, worker=None)
+            job_rows.save(connection, owned, refused)
+            return refused
+
     def defer(self, job: Job, reason: str, until: float, now: float) -> Job:
         """Let the job wait until `until`, with `reason` as the sentence. The run does not count as an attempt.
 
@@ -265,7 +273,7 @@ class JobQueue:
         return tuple(job for recorded in orphaned if (job := self._recover_job(recorded, now)))
 
     def delete_finished(self, before: float) -> int:
-        """Delete the done jobs that finished before that time, and return their number.
+        """Delete the done and refused jobs that finished before that time, and return their number.
 
         Dead jobs stay until the user handles them, except for manual jobs, which reported their failure.
         """
@@ -275,7 +283,7 @@ class JobQueue:
                 deleted = connection.execute(
                     """
                     DELETE FROM job WHERE id IN (
-                      SELECT id FROM job WHERE state = 'done' AND finished_at < :before
+                      SELECT id FROM job WHERE state IN ('done', 'refused') AND finished_at < :before
                       UNION ALL
                       SELECT id FROM job WHERE state = 'dead' AND finished_at < :before
                         AND kind IN (SELECT value FROM json_each(:manual))

@@ -1,7 +1,8 @@
 """Check the database, move a damaged one aside and rebuild it, and delete the rows of a removed project.
 
-The database can be rebuilt empty because it contains no memory: pending work is found again on the disk, and the
-journal of commits does not depend on it. The history is lost: finished and dead jobs, and recorded workflows.
+The database can be rebuilt empty because it contains no memory: pending work is found again on the disk, the journal of
+commits does not depend on it, and the user's decisions are read back (`echod.state.decisions`). The rest is lost
+(`LOST_WITH_DATABASE`).
 
 A row belongs to a project if the table has a column `store` or `project`. Later tables are found in the same way.
 """
@@ -18,9 +19,14 @@ from typing import Final, NamedTuple
 
 from echod.errors import StateError
 from echod.state.database import Database, DatabaseDamagedError, busy_error, damaged_error
+from echod.state.decisions import delete_decisions
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 """The suffixes of a database's files."""
+LOST_WITH_DATABASE: Final = (
+    "Your decisions were kept. The list of earlier jobs, and the ages and references of entries, start anew."
+)
+"""The effect of a rebuild, in sentences for the user."""
 _LOCK_SECONDS: Final = 10.0
 _MAX_DAMAGED_COPIES: Final = 3
 _IN_JSON: Final = "IN (SELECT value FROM json_each(?))"
@@ -132,6 +138,8 @@ def count_project_rows(database: Database, project: str, stores: Collection[str]
 
 def delete_project_rows(database: Database, project: str, stores: Collection[str]) -> int:
     """Delete the rows of a project and its stores, and return their number."""
+    for owner in (project, *stores):
+        delete_decisions(database.path, owner)
     with database.write_transaction() as connection:
         return sum(
             connection.execute(f"DELETE FROM {table} WHERE {column} {_IN_JSON}", (names,)).rowcount  # noqa: S608

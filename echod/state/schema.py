@@ -20,7 +20,7 @@ _JOBS: Final = (
         kind TEXT NOT NULL,
         store TEXT NOT NULL,
         role TEXT NOT NULL,
-        state TEXT NOT NULL CHECK (state IN ('queued', 'deferred', 'running', 'done', 'dead')),
+        state TEXT NOT NULL CHECK (state IN ('queued', 'deferred', 'running', 'done', 'dead', 'refused')),
         reason TEXT NOT NULL,
         fingerprint TEXT NOT NULL,
         attempts INTEGER NOT NULL CHECK (attempts >= 0),
@@ -42,7 +42,7 @@ _JOBS: Final = (
     "CREATE UNIQUE INDEX job_running ON job (kind, store, role) WHERE state = 'running'",
     "CREATE UNIQUE INDEX job_worker ON job (worker_pid, worker_started) WHERE state = 'running'",
     "CREATE UNIQUE INDEX job_dead ON job (kind, store, role) WHERE state = 'dead'",
-    "CREATE INDEX job_finished ON job (finished_at) WHERE state = 'done'",
+    "CREATE INDEX job_finished ON job (finished_at) WHERE state IN ('done', 'refused')",
     # The last input of each kind, store and role that was processed or given up. One row for each key, so the table
     # does not grow with time, and a row outlives its finished job.
     """
@@ -196,7 +196,7 @@ _REVIEW: Final = (
     CREATE TABLE review_answer (
         item_id TEXT PRIMARY KEY,
         store TEXT NOT NULL,
-        answer TEXT NOT NULL CHECK (answer IN ('accepted', 'rejected')),
+        answer TEXT NOT NULL CHECK (answer IN ('accepted', 'rejected', 'dismissed')),
         answered_at REAL NOT NULL
     ) STRICT, WITHOUT ROWID
     """,

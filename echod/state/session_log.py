@@ -59,7 +59,7 @@ class SourceRecord(NamedTuple):
 
 
 class SessionHint(NamedTuple):
-    """What hooks reported about a session, in Unix seconds; None where nothing was reported."""
+    """The reports of hooks about a session, in Unix seconds; None where nothing was reported."""
 
     ended_at: float | None = None
     compacting_at: float | None = None

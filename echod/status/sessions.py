@@ -15,7 +15,8 @@ from echod.clock import local_date
 from echod.contract.status import SessionsInfo, Severity, StatusWarning
 from echod.errors import EchodError
 from echod.sessions.curated import analyse
-from echod.sessions.report import EXPIRY_WARNING_DAYS, pressure_of
+from echod.sessions.needs import EXPIRY_WARNING_DAYS
+from echod.sessions.report import pressure_of
 from echod.sessions.roots import SessionError, SessionRoot
 
 REFRESH_SECONDS: Final = 60.0

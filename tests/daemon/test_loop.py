@@ -110,6 +110,7 @@ def running_loop(home: Home, *roots: Path) -> Iterator[LoopHarness]:
             next_due=services.queue_view.next_due,
             wall_clock=time.time,
             on_finished=loop.job_finished,
+            on_must_wait=loop.store_must_wait,
             on_fatal_error=fatal_errors.append,
             last_step_at=lambda: services.progress.last_step_at,
         )

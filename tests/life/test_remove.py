@@ -12,7 +12,7 @@ import pytest
 from echod.store.layout import MEMORY
 from tests.support import Home, finding_text, make_project, running_daemon, until
 
-COPY = ".MEMORY.md.echod-*"
+COPY = "../.echod/.MEMORY.md.echod-*"
 
 
 def make_maintained_project(home: Home, root: Path) -> Path:

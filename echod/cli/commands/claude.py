@@ -22,6 +22,7 @@ from echod.cli.context import CommandContext
 from echod.cli.output import format_duration, pluralize, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.errors import ExitCode
+from echod.files import open_regular, read_regular
 from echod.hooks.run import run as run_hook
 from echod.paths import claude_home
 from echod.state.database import Database
@@ -121,7 +122,7 @@ def _check_hook_command(context: CommandContext) -> ConnectionCheck:
 
 def _read_interpreter(script: Path) -> str:
     try:
-        with script.open("rb") as file:
+        with open_regular(script) as file:
             first = file.readline(4096)
     except OSError:
         return ""
@@ -148,10 +149,8 @@ def _check_hook_events(counts: tuple[EventCount, ...]) -> ConnectionCheck:
 def _read_json_object(file: Path) -> dict[str, Any]:
     """Read the JSON object in one of Claude Code's files. Return an empty one if it is missing or invalid."""
     try:
-        if file.stat().st_size > _MAX_FILE_BYTES:
-            return {}
-        value = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        value = json.loads(read_regular(file, _MAX_FILE_BYTES))
+    except (OSError, ValueError, RecursionError, MemoryError):
         return {}
     return value if isinstance(value, dict) else {}
 

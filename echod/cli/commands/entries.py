@@ -14,7 +14,16 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, Confirmation, JobRefusedError, ManualJob, Step, WriteOptions, make_change
+from echod.cli.execute import (
+    Change,
+    Confirmation,
+    JobRefusedError,
+    ManualJob,
+    Step,
+    WriteOptions,
+    make_change,
+    report_already_so,
+)
 from echod.cli.output import iso_date, pluralize, role_label, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
@@ -38,7 +47,7 @@ from echod.jobs.archives import ArchivedCopy
 from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.model import Layer
 from echod.memory.policy import Explanation, Rule, build_explanation
-from echod.memory.policy.manual import EditRefusal, change_layer, remove_entries
+from echod.memory.policy.manual import AlreadyRestored, EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact, redact_entry
@@ -167,10 +176,12 @@ def restore(
     """
     with context.open_read_context() as read_context:
         match = find_entry(context, read_context, parse_scope(path, in_global=in_global), entry)
-        copy = _newest_copy(match)
+        copy = _newest_copy(context, match)
         view = read_context.reader.read_role(match.role)
         file = manual.read_target_file(view, copy.entry)
         restoration = None if file is None else manual.plan_restoration(view, file, copy.entry)
+    if isinstance(restoration, AlreadyRestored):
+        report_already_so(context, restoration.reason)
     if isinstance(restoration, EditRefusal):
         raise JobRefusedError(f"Nothing was changed: {restoration.reason}.")
     replaces_condensed = restoration is not None and restoration.condensed_text is not None
@@ -182,13 +193,13 @@ def restore(
     make_change(context, change, WriteOptions(dry_run, force=force))
 
 
-def _newest_copy(match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
-    """Return the newest archived text of an entry. Raises JobRefusedError if the archive has no text of it."""
+def _newest_copy(context: CommandContext, match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
+    """Return the newest archived text of an entry. Ends the command if only the memory has the entry."""
     archived = list_archive_matches(match.role) if isinstance(match, MemoryMatch) else (match,)
     copies = next((candidate.copies for candidate in archived if candidate.id == match.id), None)
     if copies is None:
         memory = f"the memory of {match.role.name}" if match.role.name else role_label("")
-        raise JobRefusedError(f"{match.id} is in {memory}. There is nothing to restore.")
+        report_already_so(context, f"{match.id} is in {memory} already")
     return copies[-1]
 
 

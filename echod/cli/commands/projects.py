@@ -17,7 +17,8 @@ from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.commands.status import check_liveness, findings_count_text
 from echod.cli.context import CommandContext
-from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Confirmation, confirm
+from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Confirmation, confirm, report_already_so
+from echod.cli.leftovers import settle_and_report
 from echod.cli.options import PATH
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
@@ -27,7 +28,6 @@ from echod.contract.status import RoleInfo, to_json
 from echod.errors import EchodError, UsageError
 from echod.files import read_regular
 from echod.inbox.spool import Spool
-from echod.inspection.review import removes_majority
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.projects.settings import read_project_settings
@@ -110,8 +110,8 @@ def _delay_reason(read_context: ReadContext, role: Role, plan: RoleFilePlan) -> 
     maintenance = read_context.maintenance_policy(role.store.project)
     if reason := request_only_reason(JobKind.PRUNE, role, maintenance):
         return f"{capitalize(reason)}."
-    if removes_majority(plan.file.lines_before, plan.file.lines_after):
-        return "That is more than half of the file, so the service waits a day for your review."
+    if plan.hold_reason is not None:
+        return f"It {plan.hold_reason}, so it waits a day for your review: echod review"
     return None
 
 
@@ -193,6 +193,8 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
     registry = _project_registry(context)
     root, registered = _find_registered(context, registry, path)
     data = _read_project_data(context, root) if purge else None
+    if not registered and not data and root.is_dir():
+        report_already_so(context, f"{short_path(str(root))} is not registered")
     if not registered and not data:
         no_data_text = ", and echod has no data about it" if purge else ""
         raise UsageError(
@@ -209,6 +211,7 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
         _withdraw_jobs(context, root)
     else:
         _purge_project(context, registry, root)
+    settle_and_report(context, find_stores(root))
     context.notify_daemon()
     purged_text = ", and its data is deleted" if data is not None else ""
     context.print_info(
@@ -373,8 +376,7 @@ def _update_gitignore(project: Path, store: Store) -> str:
             )
         if present:
             return ""
-        with file.open("a", encoding="utf-8") as stream:
-            stream.write(("" if not text or text.endswith("\n") else "\n") + f"{line}\n")
+        _replace_gitignore(file, text + ("" if not text or text.endswith("\n") else "\n") + f"{line}\n")
     except (OSError, UnicodeDecodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise EchodError(f"{file} cannot be changed: {reason}. Add the line {line} yourself.") from error
@@ -390,10 +392,13 @@ def _read_gitignore(file: Path) -> str:
 
 
 def _replace_gitignore(file: Path, text: str) -> None:
-    temporary = file.with_name(f".gitignore.echod-{os.getpid()}")
+    # Never in place: another name of the same file (a hard link) keeps its content.
+    temporary = file.with_name(f".gitignore.echod-{os.urandom(6).hex()}")
     try:
-        temporary.write_bytes(text.encode())
-        temporary.chmod(file.stat().st_mode & 0o7777)
+        with temporary.open("xb") as stream:
+            stream.write(text.encode())
+        if file.exists():
+            temporary.chmod(file.stat().st_mode & 0o7777)
         temporary.replace(file)
     finally:
         temporary.unlink(missing_ok=True)

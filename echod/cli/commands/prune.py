@@ -32,13 +32,17 @@ from echod.store.session import RoleView
 
 
 class RoleFilePlan(NamedTuple):
-    """The planned change of one memory or knowledge file."""
+    """The planned change of one memory or knowledge file.
+
+    `hold_reason` is why the first prune of a memory file waits for the user; None if it does not wait.
+    """
 
     role: Role
     has_changes: bool
     summary: str
     entries: tuple[PlannedEntry, ...]
     file: PlannedFile
+    hold_reason: str | None = None
 
 
 @click.command(epilog=example("echod prune ~/src/my-project --dry-run"))
@@ -166,7 +170,7 @@ def _prune_file_plan(
     notes = (plan.over_limit and plan.over_limit.description, prune_job.knowledge_skipped_reason(view, plan))
     note = "; ".join(note for note in notes if note) or None
     file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, policy.memory_line_limit, note)
-    return RoleFilePlan(role, plan.memory is not None, plan.summary, entries, file)
+    return RoleFilePlan(role, plan.memory is not None, plan.summary, entries, file, plan.extent.hold_reason)
 
 
 def _compress_file_plan(

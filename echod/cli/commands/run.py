@@ -6,16 +6,15 @@ shows the results.
 
 from __future__ import annotations
 
-import contextlib
 import faulthandler
 import itertools
 import sys
 import time
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 import click
 
@@ -25,10 +24,11 @@ from echod.cli.commands.status import check_liveness
 from echod.cli.context import CommandContext, ProgressLine
 from echod.cli.execute import LOCK_TIMEOUT_SECONDS
 from echod.cli.options import PATH, Number
-from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, wrap
+from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, problem_line, wrap
 from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
-from echod.inspection import find_restored_findings
+from echod.inspection import RestoredFindings, find_restored_findings
+from echod.isolation import isolated
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
@@ -37,7 +37,7 @@ from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.service.paths import is_launchd_agent
-from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobState
+from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobKind, JobState
 from echod.store.layout import Store, find_roles
 
 _POLL_SECONDS = 0.5
@@ -63,14 +63,17 @@ class HandoverTimeoutError(EchodError):
     show_default=True,
     help="With --once: the time to wait for deferred jobs.",
 )
+@click.option("--now", is_flag=True, help="With --once and a PATH: also do first prunes that wait for your review.")
 @pass_command_context
-def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float) -> None:
+def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float, now: bool) -> None:
     """Run the service in the foreground, or once with --once.
 
     With --once, a running service does the work and its results are shown. Exits with 1 only if a job failed.
     """
+    if now and not (once and paths):
+        raise click.UsageError("--now requires --once and the path of a project. Nothing was done.")
     if once:
-        run_once(context, paths, wait)
+        run_once(context, paths, wait, release=_release_first_prunes if now else keep_first_prunes)
     elif paths or wait:
         raise click.UsageError(
             "paths and --wait require --once; the service maintains the projects that `echod add` registered."
@@ -111,8 +114,27 @@ def _configure_logging(context: CommandContext, level: str) -> None:
     log_setup.configure(level, sys.stderr, context.environ, file=file)
 
 
-def run_once(context: CommandContext, paths: Sequence[Path], wait: float) -> NoReturn:
+class ReleasedPrunes(NamedTuple):
+    """Roles of one store whose first prune was released for one run."""
+
+    store: str
+    roles: tuple[str, ...]
+
+
+def keep_first_prunes(_: Services, __: Collection[Store]) -> tuple[ReleasedPrunes, ...]:
+    """Release nothing: first prunes wait as they do for the service."""
+    return ()
+
+
+def run_once(
+    context: CommandContext,
+    paths: Sequence[Path],
+    wait: float,
+    release: Callable[[Services, Collection[Store]], tuple[ReleasedPrunes, ...]] = keep_first_prunes,
+) -> NoReturn:
     """Print each finished job and the jobs that must wait. Exit with 1 only if a job failed.
+
+    `release` selects the held first prunes that are done.
 
     Raises:
         UsageError: there is no project.
@@ -125,21 +147,27 @@ def run_once(context: CommandContext, paths: Sequence[Path], wait: float) -> NoR
         stores = discover_stores(projects).stores if projects else services.read_context.discover_stores().stores
         if not stores:
             raise UsageError("No project is registered. Name one, or add it with: echod add PATH")
-        _release_first_prunes(services, stores)
+        released = release(services, stores)
         with context.progress_line() as progress:
             once = _RunOnce(context, services, stores, wait, progress)
-            failed = once.hand_over() if daemon_answers else once.work()
+            try:
+                failed = once.hand_over() if daemon_answers else once.work()
+            finally:
+                once.hold_again(released)
         once.print_remaining()
     raise click.exceptions.Exit(ExitCode.FAILED if failed else ExitCode.OK)
 
 
-def _release_first_prunes(services: Services, stores: Collection[Store]) -> None:
+def _release_first_prunes(services: Services, stores: Collection[Store]) -> tuple[ReleasedPrunes, ...]:
     """Release held first prunes, also those that the service holds, since the user requested the work now."""
     if services.settings.mode != "maintain":
-        return
+        return ()
+    released = []
     for store in stores:
-        with contextlib.suppress(OSError):  # reconciling reports a store that cannot be listed
-            services.entries.release_first_prune(store.key, [role.name for role in find_roles(store)])
+        with isolated(store.key):  # reconciling reports a store that cannot be listed
+            roles = services.entries.release_first_prune(store.key, [role.name for role in find_roles(store)])
+            released.append(ReleasedPrunes(store.key, roles))
+    return tuple(released)
 
 
 @dataclass(frozen=True)
@@ -157,9 +185,11 @@ class _RunOnce:
         engine, packs = self.services.engine, self.services.read_context.pack_locations
         with self._hold_worker_lock():
             engine.recover((*self.stores, *packs.stores))
-            sync_manifests(engine, packs.claude_home)
+            with isolated("The list of doc packs"):
+                sync_manifests(engine, packs.claude_home)
             for store in (*self.stores, *packs.stores):
-                self.services.worker.merge_late_writes(store)
+                with isolated(store.key):
+                    self.services.worker.merge_late_writes(store)
         return self._work_until_idle()
 
     def _work_until_idle(self) -> bool:
@@ -194,15 +224,16 @@ class _RunOnce:
         services, now = self.services, self.context.now()
         problems: list[str] = []
         for store in self.stores:
-            need_settings = services.read_context.need_settings(store.project)
-            found = reconcile(
-                store, need_settings, services.queue, now, services.inbox, services.maintenance_finder,
-                services.session_need_finder,
-            )  # fmt: skip
-            problems += [wrap(f"! {problem.text}", hang="  ") for problem in found]
-            # A job that an earlier run deferred is tried again.
-            services.queue.wake_deferred(store.key, now)
-        return problems
+            with isolated(store.key, problems.append):
+                need_settings = services.read_context.need_settings(store.project)
+                found = reconcile(
+                    store, need_settings, services.queue, now, services.inbox, services.maintenance_finder,
+                    services.session_need_finder,
+                )  # fmt: skip
+                problems += [problem.text for problem in found]
+                # A job that an earlier run deferred is tried again.
+                services.queue.wake_deferred(store.key, now)
+        return [problem_line(problem) for problem in problems]
 
     def _run_due_jobs(self) -> Iterator[FinishedJob]:
         """Run due jobs until a deferred one is due a second time, since it may be due again at once."""
@@ -260,6 +291,13 @@ class _RunOnce:
             time.sleep(_HANDOVER_POLL_SECONDS)
         return failed
 
+    def hold_again(self, released: Iterable[ReleasedPrunes]) -> None:
+        """Hold the released first prunes again for which nothing was to do. A deferred one stays released."""
+        pending = {(job.store, job.role) for job in self._pending_jobs() if job.kind is JobKind.PRUNE}
+        for store, roles in released:
+            unused = [role for role in roles if (store, role) not in pending]
+            self.services.entries.withdraw_release(store, unused)
+
     def _is_waiting(self, job: Job) -> bool:
         """Return whether a pending job is not due."""
         return job.state is JobState.DEFERRED or (job.state is JobState.QUEUED and job.due > self.context.now())
@@ -291,11 +329,11 @@ class _RunOnce:
         failed_jobs = [job for job in dead_jobs if job.store in keys and job.kind not in MANUAL_KINDS]
         for job in reversed(failed_jobs):
             click.echo(_job_text("gave up", job, f"{job.result} When that is fixed: echod jobs retry {job.id}"))
-        restored_findings = [
-            restored
-            for store in self.stores
-            for restored in find_restored_findings(services.engine, services.engine.collect_notices(store))
-        ]
+        restored_findings: list[RestoredFindings] = []
+        for store in self.stores:
+            with isolated(store.key):
+                notices = services.engine.collect_notices(store)
+                restored_findings += find_restored_findings(services.engine, notices)
         for restored in restored_findings:
             store_path = fit_path(restored.role.store.key, WIDTH - 8)
             self.context.print_info(f"for you {restored.role.name}\n        {store_path}")

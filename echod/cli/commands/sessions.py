@@ -28,7 +28,8 @@ from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.host import HostSession, parse_host_session
 from echod.memory.conversation.index import rebuild_index
 from echod.memory.conversation.model import ArchiveSource, NotATranscriptError, record_key
-from echod.sessions.archiver import Archiver, SessionOutcome, SessionSource, content_session_id
+from echod.sessions.archive_writer import SessionOutcome
+from echod.sessions.archiver import Archiver, SessionSource, content_session_id
 from echod.sessions.curated import analyse, apply_distillation, plan_distillation
 from echod.sessions.forget import files_of_host, find_session, forget, read_archive_header
 from echod.sessions.journal import RootRecord
@@ -347,7 +348,7 @@ def forget_(context: CommandContext, *, session: str, root: Path | None, dry_run
 @options.dry_run
 @pass_command_context
 def rebuild(context: CommandContext, *, root: Path | None, dry_run: bool) -> None:
-    """Write ARCHIVE.md anew from the archives."""
+    """Write ARCHIVE.md again, from the archives."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root).root
     selected.require()

@@ -39,6 +39,7 @@ from echod.cli.targets import (
     find_entry,
     list_archive_matches,
     list_global_roles,
+    list_roles_of,
     parse_scope,
     read_facts,
     select_stores,
@@ -52,7 +53,7 @@ from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.policy import History
 from echod.memory.policy.scoring import count_document_lines, count_entry_lines
-from echod.store.layout import Role, Store, find_roles, global_root, list_findings_files
+from echod.store.layout import Role, Store, global_root, list_findings_files
 
 _BAR_WIDTH = 20
 _BACKTICK_RUN = re.compile(r"`{3,}")
@@ -102,7 +103,7 @@ def _list_scope_roles(context: CommandContext, read_context: ReadContext, scope:
     if isinstance(scope, GlobalScope):
         return list_global_roles(read_context)
     stores: Sequence[Store] = select_stores(context, scope) or read_context.discover_stores().stores
-    return tuple(role for store in stores for role in find_roles(store))
+    return list_roles_of(stores)
 
 
 class _RoleContents(NamedTuple):

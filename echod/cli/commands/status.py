@@ -34,12 +34,14 @@ from echod.contract.status import (
     to_json,
 )
 from echod.errors import ExitCode, StateError
+from echod.files import read_regular
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat, read_liveness
 from echod.runtime.locks import read_lock_state
 
 _MAX_SHOWN_STORES = 12
 _MAX_SHOWN_HOOKS = 8
+_MAX_SNAPSHOT_BYTES = 8 * 1024 * 1024
 _STARTUP_GRACE_SECONDS = 3.0
 
 
@@ -78,7 +80,7 @@ def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> S
     if not liveness.is_answering or liveness.heartbeat is None:
         return None
     try:
-        report = status_from_json(context.paths.status_snapshot.read_text(encoding="utf-8"))
+        report = status_from_json(read_regular(context.paths.status_snapshot, _MAX_SNAPSHOT_BYTES).decode())
     except (OSError, ValueError):
         return None
     info = DaemonInfo(liveness.heartbeat.pid, liveness.heartbeat.version, now - liveness.heartbeat.started_at)

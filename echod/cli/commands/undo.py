@@ -22,6 +22,7 @@ from echod.cli.execute import (
     WriteOptions,
     build_manual_gate,
     make_change,
+    report_already_so,
     workflow_running_error,
 )
 from echod.cli.options import PATH_OR_NAME
@@ -38,6 +39,7 @@ from echod.inspection.entry_facts import pin_restored
 from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.jobs.packs import sync_manifests
 from echod.state.job import JobKind
+from echod.store.errors import AlreadyUndoneError
 from echod.store.layout import global_root, packs_store
 from echod.store.reader import CommitInfo
 from echod.store.undo import UndoPreview
@@ -147,7 +149,10 @@ def undo(context: CommandContext, *, words: tuple[str, ...], last: bool, dry_run
     if changes := _find_session_undo(context, job_id, path):
         make_change(context, undo_change(context, changes), WriteOptions(dry_run, yes, force))
         return
-    plan = _plan_undo(context, job_id, path, force=force)
+    try:
+        plan = _plan_undo(context, job_id, path, force=force)
+    except AlreadyUndoneError as error:
+        report_already_so(context, str(error))
     lines = list(_plan_lines(plan, context.now(), max_lines=sys.maxsize if dry_run else _MAX_SHOWN_CHANGES))
     if plan.workflow is not None and dry_run:
         lines.append(wrap(f"It would be refused now, since a workflow is running: {plan.workflow}", hang="  "))

@@ -81,7 +81,7 @@ class ConversationTags(NamedTuple):
 
 @dataclass(slots=True)
 class ConversationDigest:
-    """What is known of a conversation so far. `to_json` and `from_json` let it continue in a later process.
+    """The facts about a conversation so far. `to_json` and `from_json` let it continue in a later process.
 
     Attributes:
         project: the name of the project, if the source knows it.

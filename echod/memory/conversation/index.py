@@ -1,6 +1,6 @@
 r"""The two files that lead to the archives: ARCHIVE.md, a table with a row each, and EPHEMERAL.md, the last summaries.
 
-Both are edited by line and by entry. What another program or the user wrote in them stays where it is.
+Both are edited by line and by entry. The text of other programs and of the user stays where it is.
 
 An entry of EPHEMERAL.md, and what separates two of them, `\n---\n\n`:
 
@@ -46,7 +46,7 @@ class Window(NamedTuple):
 
 
 class EntryFacts(NamedTuple):
-    """What an entry of EPHEMERAL.md contains; "" where it does not."""
+    """The facts in an entry of EPHEMERAL.md; "" where it lacks one."""
 
     session_id: str = ""
     date: str = ""

@@ -43,7 +43,7 @@ from echod.memory.policy.scoring import (
     count_document_lines,
     entry_statuses,
 )
-from echod.memory.policy_model import PolicySettings, PruneAction, Rule
+from echod.memory.policy_model import PolicySettings, PruneAction, PruneExtent, Rule
 from echod.memory.text import pluralize
 
 # A learning removed for lack of room, not for its age, leaves its points in the knowledge file.
@@ -83,6 +83,13 @@ class PrunePlan(NamedTuple):
     # Old id -> new id of the entries whose id changes, because an exact repeat of theirs was removed. Apply all of it
     # in one step, after the removed ids are processed.
     id_changes: Mapping[str, str]
+
+    @property
+    def extent(self) -> PruneExtent:
+        """How much it removes."""
+        removed = [a for a in self.actions if a.action in (PruneAction.ARCHIVE, PruneAction.COMPRESS)]
+        inscribed = sum(a.layer is Layer.INSCRIBED for a in removed)
+        return PruneExtent(self.lines_before, self.lines_after, len(self.actions), len(removed), inscribed)
 
     @property
     def summary(self) -> str:

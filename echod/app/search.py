@@ -1,0 +1,71 @@
+"""Compose searches: which sources a search looks at, for a project, the global store, or everything.
+
+This is the one list of sources. Separate from `context`, which loads much that a search does without.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import StrEnum
+from pathlib import Path
+from typing import NamedTuple
+
+from echod.paths import Paths, claude_home
+from echod.projects.discovery import discover_stores
+from echod.projects.registry import ProjectRegistry, expand_globs
+from echod.search.documents import DocumentSource
+from echod.search.memory_source import ArchiveSource, MemorySource
+from echod.store.layout import Store, global_store, packs_store, project_root
+
+
+class SearchScope(StrEnum):
+    """Where a search looks: in one project, in the global store, or in all projects and the global store."""
+
+    PROJECT = "project"
+    GLOBAL = "global"
+    ALL = "all"
+
+
+class SearchLocations(NamedTuple):
+    """The places that sources are made of. `globs` are the projects of the settings."""
+
+    paths: Paths
+    claude_home: Path
+    globs: Sequence[str]
+
+    @classmethod
+    def from_environment(cls, paths: Paths, environ: Mapping[str, str], globs: Sequence[str]) -> SearchLocations:
+        """Return the locations of this user."""
+        return cls(paths, project_root(claude_home(environ)), globs)
+
+    def project_sources(self, stores: Iterable[Store]) -> Iterator[DocumentSource]:
+        """Yield the sources of one project, which has these stores."""
+        for store in stores:
+            yield MemorySource(store)
+            yield ArchiveSource(store)
+
+    def global_sources(self) -> Iterator[DocumentSource]:
+        """Yield the sources that belong to no project."""
+        yield MemorySource(global_store(self.claude_home))
+        yield MemorySource(packs_store(self.claude_home))
+
+    def all_sources(self) -> Iterator[DocumentSource]:
+        """Yield the sources of all projects that echod maintains, and the global ones.
+
+        Raises:
+            EchodError: the list of projects cannot be read.
+        """
+        projects = (*ProjectRegistry(self.paths.projects).roots(), *expand_globs(self.globs))
+        yield from self.project_sources(discover_stores(projects).stores)
+        yield from self.global_sources()
+
+    def sources(self, scope: SearchScope, stores: Iterable[Store]) -> tuple[DocumentSource, ...]:
+        """Return the sources of a scope, for a user in the project with these stores. Each source appears once."""
+        chosen: list[DocumentSource] = []
+        if scope is not SearchScope.GLOBAL:
+            chosen += self.project_sources(stores)
+        if scope is SearchScope.ALL:
+            chosen += self.all_sources()
+        elif scope is SearchScope.GLOBAL:
+            chosen += self.global_sources()
+        return tuple({source.key: source for source in chosen}.values())
