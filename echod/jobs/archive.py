@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from echod.jobs.base import JobDeferred, JobDone, JobFailed, JobOutcome, report_only
 from echod.log import get_logger
-from echod.memory.conversation.model import ArchiveSource
+from echod.memory.conversation.model import ArchiveOrigin
 from echod.sessions.archiver import Archiver, SessionSource
 from echod.sessions.journal import RootJournal, Tracer
 from echod.sessions.needs import SessionNeedFinder
@@ -92,7 +92,7 @@ def _archive(services: SessionServices, job: Job, project: Path) -> JobOutcome:
         if due > now:
             return JobDeferred("the session goes on", due)
     archiver.root.create()
-    kind = ArchiveSource.CHECKPOINT if is_checkpoint else ArchiveSource.SESSION
+    kind = ArchiveOrigin.CHECKPOINT if is_checkpoint else ArchiveOrigin.SESSION
     texts, changed = [], False
     for transcript in transcripts:
         source = SessionSource(transcript.path, str(project), is_complete=not is_checkpoint)

@@ -22,7 +22,7 @@ from echod.memory.conversation.archive import (
 )
 from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.index import entry_archive, find_row, put_entry, render_entry, set_row
-from echod.memory.conversation.model import ArchiveSource, format_session_duration, utc_timestamp
+from echod.memory.conversation.model import ArchiveOrigin, format_session_duration, utc_timestamp
 from echod.sessions.ingest import Intake, copy_chunks
 from echod.sessions.journal import RootJournal, RootRecord, Staged
 from echod.sessions.lines import CHUNK_BYTES
@@ -66,7 +66,7 @@ class ArchiveDraft:
     intake: Intake
     body: BinaryIO
     base: BaseArchive | None
-    source: ArchiveSource
+    source: ArchiveOrigin
     project: str
     ranges: tuple[SourceRange, ...]
     date: str
@@ -121,13 +121,13 @@ class ArchiveWriter:
         }
         row_before = self._stage_row(header, contents)
         entry = ""
-        if draft.source is ArchiveSource.SESSION:
+        if draft.source is ArchiveOrigin.SESSION:
             entry = render_entry(header._replace(message_count=draft.intake.digest.messages), draft.summary)
             self._stage_entry(entry, contents)
-        verb = "continued" if in_place else "archived" if draft.source is ArchiveSource.SESSION else "checkpointed"
+        verb = "continued" if in_place else "archived" if draft.source is ArchiveOrigin.SESSION else "checkpointed"
         summary = f"{verb} session {session_id} as {archive_name(receipt.archive)}"
         change = RootRecord(
-            0, job, "archive" if draft.source is ArchiveSource.SESSION else "checkpoint", self._clock(), summary, (),
+            0, job, "archive" if draft.source is ArchiveOrigin.SESSION else "checkpoint", self._clock(), summary, (),
             receipt.archive, session_id, entry=entry, row_before=row_before,
         )  # fmt: skip
         self.journal.commit(change, contents)
@@ -140,11 +140,12 @@ class ArchiveWriter:
         """Bring the database in line with a receipt that was just written."""
         source = None if record is None else record._replace(archive=receipt.archive)
         version = receipts_version(self.root)
-        self._log.record_archive(source, self.root.key, version, dict.fromkeys(keys, receipt.archive))
+        archives = {receipt.archive: receipt.session_id}
+        self._log.record_archive(source, self.root.key, version, archives, dict.fromkeys(keys, receipt.archive))
 
     def _receipt(self, draft: ArchiveDraft, session_id: str, job: int | None) -> Receipt:
         intake, base = draft.intake, draft.base
-        in_place = base is not None and base.in_place and draft.source is ArchiveSource.SESSION
+        in_place = base is not None and base.in_place and draft.source is ArchiveOrigin.SESSION
         earlier = base.receipt if base is not None and in_place else None
         before = 0 if base is None else int(base.receipt.digest.get("messages", 0))
         continues = None if base is None else base.receipt.archive
@@ -168,7 +169,7 @@ class ArchiveWriter:
             redactions=dict(intake.redactions),
             summary=SummaryKind.EXTRACTED if not self._summarises or draft.reconstructed else SummaryKind.PENDING,
             continues=continues if earlier is None else earlier.continues,
-            listed=draft.source is ArchiveSource.SESSION,
+            listed=draft.source is ArchiveOrigin.SESSION,
             digest=intake.digest.to_json(),
             last_speaker=intake.last_speaker,
             last_group=intake.last_group,
@@ -286,7 +287,7 @@ class ArchiveWriter:
         path = self.root.archive_path(receipt.archive)
         with open_regular(path, follow_symlinks=False) as file:
             rest = copy_chunks(file, found[0], os.fstat(file.fileno()).st_size, CHUNK_BYTES)
-            with_lists = receipt.source == ArchiveSource.SESSION
+            with_lists = receipt.source == ArchiveOrigin.SESSION
             head = render_head(header, summary, with_lists=with_lists).encode()
             archive = self.journal.stage_chunks(_chain(head, rest))
         contents: dict[str, Staged | None] = {

@@ -21,7 +21,7 @@ from echod.log import get_logger
 from echod.memory.conversation.body import BodyWriter
 from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.model import (
-    ArchiveSource,
+    ArchiveOrigin,
     NotATranscriptError,
     Speaker,
     TranscriptMessage,
@@ -113,7 +113,7 @@ class Archiver:
             sync_log(self.root, self._log)
             yield
 
-    def archive(self, source: SessionSource, kind: ArchiveSource, job: int | None) -> SessionOutcome:
+    def archive(self, source: SessionSource, kind: ArchiveOrigin, job: int | None) -> SessionOutcome:
         """Archive what is new of a session. A session that goes on keeps its number.
 
         Raises:
@@ -123,7 +123,7 @@ class Archiver:
             return self._archive_file(source, kind, job, file)
 
     def _archive_file(
-        self, source: SessionSource, kind: ArchiveSource, job: int | None, file: BinaryIO
+        self, source: SessionSource, kind: ArchiveOrigin, job: int | None, file: BinaryIO
     ) -> SessionOutcome:
         status = os.fstat(file.fileno())
         facts = peek(file)
@@ -140,7 +140,7 @@ class Archiver:
             try:
                 for text in ingester.read_lines(reader, is_complete=source.is_complete):
                     body.write(text.encode())
-                if kind is ArchiveSource.SESSION and source.is_complete:
+                if kind is ArchiveOrigin.SESSION and source.is_complete:
                     for text in ingester.flush_held():
                         body.write(text.encode())
             except NotATranscriptError as error:
@@ -178,7 +178,7 @@ class Archiver:
                 for text in Ingester(intake, known).read_messages(messages):
                     body.write(text.encode())
                 draft = ArchiveDraft(
-                    intake, body, base, ArchiveSource.SESSION, "", (),
+                    intake, body, base, ArchiveOrigin.SESSION, "", (),
                     utc_timestamp(self._clock()), intake.digest.plain_summary(),
                 )  # fmt: skip
                 return self._finish(draft, session_id, None, job)
@@ -201,7 +201,7 @@ class Archiver:
                     body.write(text.encode())
                 at = intake.digest.ended
                 draft = ArchiveDraft(
-                    intake, body, None, ArchiveSource.SESSION, str(project), (),
+                    intake, body, None, ArchiveOrigin.SESSION, str(project), (),
                     utc_timestamp(self._clock() if at is None else at), intake.digest.extractive_summary(), origin,
                 )  # fmt: skip
                 return self._finish(draft, session_id, None, job)
@@ -224,12 +224,12 @@ class Archiver:
         return None
 
     def _find_base(self, session_id: str) -> BaseArchive | None:
-        numbers = tuple(self.root.archives())
+        numbers = self._log.archives_of(self.root.key, session_id)
         receipts = [one for one in session_receipts(self.root, session_id, numbers) if one.agent != "history"]
         if not session_id or not receipts:
             return None
         newest = receipts[-1]
-        in_place = newest.source == ArchiveSource.SESSION and self._writer.body_range(newest.archive) is not None
+        in_place = newest.source == ArchiveOrigin.SESSION and self._writer.body_range(newest.archive) is not None
         return BaseArchive(newest, in_place)
 
     def _start_of(self, known: SourceRecord | None, base: BaseArchive | None, file: BinaryIO, size: int) -> int:
@@ -263,7 +263,7 @@ class Archiver:
     ) -> SessionOutcome:
         intake, base = draft.intake, draft.base
         if not intake.messages_out:
-            if base is not None and not base.receipt.listed and draft.source is ArchiveSource.SESSION:
+            if base is not None and not base.receipt.listed and draft.source is ArchiveOrigin.SESSION:
                 return self._writer.list_checkpoint(draft, base.receipt, record, job)
             reason = "nothing is new" if base or intake.continued else "it has no typed prompt"
             state = SourceState.ARCHIVED if base else SourceState.SKIPPED

@@ -5,7 +5,7 @@ on the change only moves forward: wherever a process is killed, `recover` comple
 
     .echod/stage/{sha256}       new contents on their way
     .echod/blobs/{sha256}       contents that a change replaced, for undo
-    .echod/journal/{number}.json
+    .echod/journal/{number}.intent.json, renamed to {number}.json when all steps are done
 
 Other programs may write the same files without a lock. A file that is not as a step was planned from is never
 overwritten: the two index files are planned again from what is there, and for the others the change is refused.
@@ -36,6 +36,7 @@ UNDO_DAYS: Final = 14
 _DAY_SECONDS: Final = 86_400.0
 _CHUNK: Final = 1 << 20
 _MAX_RECORD_BYTES: Final = 4 << 20
+_INTENT_SUFFIX: Final = ".intent.json"
 
 Tracer = Callable[[str], None]
 """Called before each step with its name, so that a test can kill the process there."""
@@ -148,26 +149,30 @@ class RootJournal:
             steps.append(FileStep(path, before, None if staged is None else staged.digest))
         if self._stage.exists():
             sync_directory(self._stage)
+        if self._blobs.exists():
+            sync_directory(self._blobs)
         record = replace(record, seq=self._next_seq(), steps=tuple(step for step in steps if step.before != step.after))
         self._trace("intent")
         self._write(record)
+        self._trace("intended")
         return self._finish(record, fresh=True)
 
     def recover(self) -> int:
         """Complete the changes that a kill interrupted, and remove what no change needs. Returns their number."""
         completed = 0
-        for record in self.records():
-            if not record.done:
-                self._finish(record, fresh=False)
-                completed += 1
+        for record in list(self._read(path for path in self._record_paths() if path.name.endswith(_INTENT_SUFFIX))):
+            self._finish(record, fresh=False)
+            completed += 1
         if self._stage.is_dir():
             for leftover in self._stage.iterdir():
                 leftover.unlink(missing_ok=True)
         return completed
 
     def _finish(self, record: RootRecord, *, fresh: bool) -> RootRecord:
+        directories: set[Path] = set()
         for step in record.steps:
             self._trace(step.path)
+            directories.add((self.root.memory / step.path).parent)
             try:
                 self._apply(step, record)
             except ChangedMeanwhileError:
@@ -176,9 +181,13 @@ class RootJournal:
                     self._path_of(record).unlink()
                     raise
                 log.warning("session_file_kept", path=step.path, job=record.job)
+        for directory in directories:
+            if directory.is_dir():
+                sync_directory(directory)
         self._trace("done")
         done = replace(record, done=True)
-        self._write(done)
+        # Not synced: should a power cut undo the rename, the steps are repeated, which changes nothing.
+        self._path_of(record).rename(self._path_of(done))
         for step in record.steps:
             if step.after is not None:
                 (self._stage / step.after).unlink(missing_ok=True)
@@ -194,16 +203,15 @@ class RootJournal:
             return
         if step.after is None:
             target.unlink()
-            sync_directory(target.parent)
             return
         staged = self._stage / step.after
+        if not staged.exists():
+            return  # the step was done before a kill, and another program has changed the file back since
         target.parent.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
         if step.before is None:
             _create_exclusively(staged, target)
         else:
-            _copy(staged, target.with_name(f".{target.name}.echod"))
-            target.with_name(f".{target.name}.echod").replace(target)
-        sync_directory(target.parent)
+            staged.replace(target)
 
     def _apply_again(self, step: FileStep, record: RootRecord) -> None:
         """Make the change of an index file in what another program has written there meanwhile."""
@@ -211,7 +219,7 @@ class RootJournal:
         if step.path not in (INDEX, EPHEMERAL) or record.archive is None:
             raise ChangedMeanwhileError(f"{target} was changed by another program at the same moment. Try again.")
         present = self.root.read_text(step.path)
-        staged = None if step.after is None else read_regular(self._stage / step.after, _MAX_RECORD_BYTES).decode()
+        staged = self._read_staged(step)
         name = archive_name(record.archive)
         if step.path == EPHEMERAL:
             entry = record.entry
@@ -223,13 +231,18 @@ class RootJournal:
                 text = f"{text or INDEX_START}{'' if (text or INDEX_START).endswith(chr(10)) else chr(10)}{row}\n"
         write_private_durable(target, text.encode())
 
+    def _read_staged(self, step: FileStep) -> str | None:
+        try:
+            return None if step.after is None else read_regular(self._stage / step.after, _MAX_RECORD_BYTES).decode()
+        except FileNotFoundError:
+            return None
+
     def _keep_before_image(self, path: str) -> str | None:
         target = self.root.memory / path
         digest = file_digest(target)
         if digest is not None and not (self._blobs / digest).exists():
             self._blobs.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             _copy(target, self._blobs / digest)
-            sync_directory(self._blobs)
         return digest
 
     # Records
@@ -240,13 +253,13 @@ class RootJournal:
         Raises:
             SessionError: a record cannot be read.
         """
-        return tuple(self._read_all())
+        return tuple(self._read(self._record_paths()))
 
-    def _read_all(self) -> Iterator[RootRecord]:
-        for path in self._record_paths():
+    def _read(self, paths: Iterable[Path]) -> Iterator[RootRecord]:
+        for path in paths:
             try:
                 values = json.loads(read_regular(path, _MAX_RECORD_BYTES, follow_symlinks=False))
-                yield _record_from_json(values)
+                yield replace(_record_from_json(values), done=not path.name.endswith(_INTENT_SUFFIX))
             except FileNotFoundError:
                 continue
             except OSError as error:
@@ -263,10 +276,10 @@ class RootJournal:
 
     def _next_seq(self) -> int:
         paths = self._record_paths()
-        return int(paths[-1].stem) + 1 if paths else 1
+        return int(paths[-1].name.partition(".")[0]) + 1 if paths else 1
 
     def _path_of(self, record: RootRecord) -> Path:
-        return self._journal / f"{record.seq:08}.json"
+        return self._journal / f"{record.seq:08}{'.json' if record.done else _INTENT_SUFFIX}"
 
     def _write(self, record: RootRecord) -> None:
         write_private_durable(self._path_of(record), json.dumps(asdict(record), ensure_ascii=False).encode())
@@ -432,17 +445,14 @@ def _copy(source: Path, target: Path) -> None:
 
 def _create_exclusively(staged: Path, target: Path) -> None:
     """Create a file with the staged content. Fails if it exists, so no number is given twice."""
-    temporary = target.with_name(f".{target.name}.echod")
-    _copy(staged, temporary)
     try:
-        os.link(temporary, target)
+        os.link(staged, target)
     except FileExistsError as error:
         raise ChangedMeanwhileError(f"{target} was created by another program at the same moment.") from error
     except OSError:
         # A file system without links. Between this look and the rename another program could create the file.
         if target.exists():
             raise ChangedMeanwhileError(f"{target} was created by another program at the same moment.") from None
-        temporary.replace(target)
+        staged.replace(target)
         return
-    finally:
-        temporary.unlink(missing_ok=True)
+    staged.unlink(missing_ok=True)

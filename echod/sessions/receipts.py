@@ -251,7 +251,8 @@ def sync_log(root: SessionRoot, session_log: SessionLog) -> None:
                 root.key, path, "", decision.session_id, decision.state, "", None, size, mtime_ns, 0, "", decision.at
             )
     keys = ((key, receipt.archive) for receipt in receipts for key in receipt.keys)
-    session_log.replace_root(root.key, version, sources.values(), keys)
+    archives = {receipt.archive: receipt.session_id for receipt in receipts}
+    session_log.replace_root(root.key, version, sources.values(), archives, keys)
 
 
 def _sources_of(root: SessionRoot, receipt: Receipt) -> Iterator[SourceRecord]:

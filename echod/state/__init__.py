@@ -6,4 +6,5 @@ Other packages import the modules by path, since read-only commands need only so
 - `job`, `queue`, `job_rows`: jobs, the queue, and its read-only view.
 - `entries`, `entry_ids`: data about entries, and answers to review items.
 - `workflow_log`, `hook_events`: workflows that were seen or declared, and completed tasks.
+- `session_log`: how far the transcripts of sessions were read.
 """

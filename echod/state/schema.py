@@ -243,7 +243,16 @@ _SESSIONS: Final = (
     ) STRICT, WITHOUT ROWID
     """,
     "CREATE INDEX session_key_archive ON session_key (store, archive)",
-    # The version of the receipts that the two tables above were read from.
+    """
+    CREATE TABLE session_archive (
+        store TEXT NOT NULL,
+        archive INTEGER NOT NULL,
+        session_id TEXT NOT NULL,
+        PRIMARY KEY (store, archive)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX session_archive_session ON session_archive (store, session_id)",
+    # The version of the receipts that the tables above were read from.
     "CREATE TABLE session_root (store TEXT PRIMARY KEY, version TEXT NOT NULL) STRICT, WITHOUT ROWID",
     # What hooks reported about a session: when it ended, and when its host began to compact it. Only hints.
     """

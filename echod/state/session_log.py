@@ -122,10 +122,27 @@ class SessionLog:
         with self._database.read_transaction() as connection:
             return tuple(row["store"] for row in connection.execute("SELECT store FROM session_root ORDER BY store"))
 
+    def archives_of(self, store: str, session_id: str) -> tuple[int, ...]:
+        """Return the numbers of the archives of a session, in order."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(
+                "SELECT archive FROM session_archive WHERE store = ? AND session_id = ? ORDER BY archive",
+                (store, session_id),
+            ).fetchall()
+        return tuple(int(row["archive"]) for row in rows)
+
     def replace_root(
-        self, store: str, version: str, sources: Iterable[SourceRecord], keys: Iterable[tuple[int, int]]
+        self,
+        store: str,
+        version: str,
+        sources: Iterable[SourceRecord],
+        archives: Mapping[int, str],
+        keys: Iterable[tuple[int, int]],
     ) -> None:
-        """Replace everything that is known of the archives in a directory. Looks that led to no archive stay."""
+        """Replace everything that is known of the archives in a directory (by number, with their sessions).
+
+        Looks at transcripts that led to no archive stay.
+        """
         with self._database.write_transaction() as connection:
             connection.execute("DELETE FROM session_key WHERE store = ?", (store,))
             connection.execute(
@@ -133,12 +150,22 @@ class SessionLog:
             )
             for source in sources:
                 _put_source(connection, source)
+            connection.execute("DELETE FROM session_archive WHERE store = ?", (store,))
+            _put_archives(connection, store, archives)
             _add_keys(connection, store, keys)
             _set_version(connection, store, version)
 
-    def record_archive(self, source: SourceRecord | None, store: str, version: str, keys: Mapping[int, int]) -> None:
-        """Record that an archive was written: its transcript, its records, and the new version of the receipts."""
+    def record_archive(
+        self,
+        source: SourceRecord | None,
+        store: str,
+        version: str,
+        archives: Mapping[int, str],
+        keys: Mapping[int, int],
+    ) -> None:
+        """Record that an archive was written: its transcript, its session, its records, and the receipts' version."""
         with self._database.write_transaction() as connection:
+            _put_archives(connection, store, archives)
             if source is not None:
                 _put_source(connection, source)
             _add_keys(connection, store, keys.items())
@@ -190,6 +217,13 @@ def _add_keys(connection: sqlite3.Connection, store: str, keys: Iterable[tuple[i
     connection.executemany(
         "INSERT INTO session_key (store, key, archive) VALUES (?, ?, ?) ON CONFLICT (store, key) DO NOTHING",
         [(store, key, archive) for key, archive in keys],
+    )
+
+
+def _put_archives(connection: sqlite3.Connection, store: str, archives: Mapping[int, str]) -> None:
+    connection.executemany(
+        "INSERT OR REPLACE INTO session_archive (store, archive, session_id) VALUES (?, ?, ?)",
+        [(store, archive, session_id) for archive, session_id in archives.items()],
     )
 
 

@@ -27,7 +27,7 @@ from echod.jobs.base import JobDone
 from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.host import HostSession, parse_host_session
 from echod.memory.conversation.index import rebuild_index
-from echod.memory.conversation.model import ArchiveSource, NotATranscriptError, record_key
+from echod.memory.conversation.model import ArchiveOrigin, NotATranscriptError, record_key
 from echod.sessions.archive_writer import SessionOutcome
 from echod.sessions.archiver import Archiver, SessionSource, content_session_id
 from echod.sessions.curated import analyse, apply_distillation, plan_distillation
@@ -133,7 +133,7 @@ def archive(
     """
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)
-        tasks = list(_archive_tasks(context, read_context, selected, words, messages, ArchiveSource.SESSION))
+        tasks = list(_archive_tasks(context, read_context, selected, words, messages, ArchiveOrigin.SESSION))
     _run_tasks(context, selected, tasks, "archived conversations", dry_run=dry_run)
 
 
@@ -149,7 +149,7 @@ def checkpoint(context: CommandContext, *, words: tuple[str, ...], root: Path | 
     """
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)
-        tasks = list(_archive_tasks(context, read_context, selected, words, None, ArchiveSource.CHECKPOINT))
+        tasks = list(_archive_tasks(context, read_context, selected, words, None, ArchiveOrigin.CHECKPOINT))
     _run_tasks(context, selected, tasks, "made checkpoints", dry_run=dry_run)
 
 
@@ -159,7 +159,7 @@ def _archive_tasks(
     selected: SelectedRoot,
     words: Sequence[str],
     messages: Path | None,
-    kind: ArchiveSource,
+    kind: ArchiveOrigin,
 ) -> Iterator[ArchiveTask]:
     if messages is not None:
         yield _messages_task(absolute_root(context, messages))
@@ -189,7 +189,7 @@ def _find_transcripts(context: CommandContext, read_context: ReadContext, word: 
     return found
 
 
-def _transcript_task(source: SessionSource, kind: ArchiveSource) -> ArchiveTask:
+def _transcript_task(source: SessionSource, kind: ArchiveOrigin) -> ArchiveTask:
     return ArchiveTask(source.path.name, lambda archiver, job: archiver.archive(source, kind, job))
 
 

@@ -163,7 +163,7 @@ def entry_archive(entry: str) -> str:
 
 
 def read_entry(entry: str) -> EntryFacts:
-    """Return the facts in an entry, of which each may be missing."""
+    """Return the facts in an entry. Each may be missing."""
     heading, facts, summary = _ENTRY_HEADING.search(entry), _FACTS.search(entry), _SUMMARY_LINE.search(entry)
     return EntryFacts(
         session_id=heading["id"] if heading else "",

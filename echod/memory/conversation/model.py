@@ -24,7 +24,7 @@ class Speaker(StrEnum):
     ASSISTANT = "assistant"
 
 
-class ArchiveSource(StrEnum):
+class ArchiveOrigin(StrEnum):
     """`session`: the archive of a session that ended or was idle. `checkpoint`: made before the host compacted it."""
 
     SESSION = "session"
