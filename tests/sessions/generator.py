@@ -110,7 +110,11 @@ class TranscriptMaker:
         self.made.prompts.append(text)
         data = "iVBOR" + "A" * self.rng.choice((100, 200_000, 1_600_000))
         image = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": data}}
-        blocks = [image, {"type": "text", "text": text}] if self.rng.getrandbits(1) else [{"type": "text", "text": text}, image]
+        blocks = (
+            [image, {"type": "text", "text": text}]
+            if self.rng.getrandbits(1)
+            else [{"type": "text", "text": text}, image]
+        )
         self.add(self.user(blocks))
         self.made.injected.append("iVBORAAAA")
 
@@ -134,7 +138,10 @@ class TranscriptMaker:
         text, note = self.text(), self.text("opened ")
         self.made.prompts.append(text)
         self.made.injected.append(note)
-        blocks = [{"type": "text", "text": f"<ide_opened_file>{note}</ide_opened_file>"}, {"type": "text", "text": text}]
+        blocks = [
+            {"type": "text", "text": f"<ide_opened_file>{note}</ide_opened_file>"},
+            {"type": "text", "text": text},
+        ]
         self.add(self.user(blocks))
 
     def channel_prompt(self) -> None:
@@ -157,21 +164,45 @@ class TranscriptMaker:
     def queued_prompt(self) -> None:
         text = self.text("while you work ")
         self.made.prompts.append(text)
-        self.add({"type": "queue-operation", "operation": "enqueue", "timestamp": "2026-03-05T10:00:00Z", "content": text, "sessionId": self.made.session})
+        self.add(
+            {
+                "type": "queue-operation",
+                "operation": "enqueue",
+                "timestamp": "2026-03-05T10:00:00Z",
+                "content": text,
+                "sessionId": self.made.session,
+            }
+        )
         prompt: Any = text if self.rng.getrandbits(1) else [{"type": "text", "text": text}]
-        self.add(self.base("attachment", attachment={"type": "queued_command", "prompt": prompt, "commandMode": "prompt"}))
+        self.add(
+            self.base("attachment", attachment={"type": "queued_command", "prompt": prompt, "commandMode": "prompt"})
+        )
         self.add({"type": "queue-operation", "operation": "remove", "content": None, "sessionId": self.made.session})
 
     def queued_prompt_that_only_the_queue_has(self) -> None:
         text = self.text("only queued ")
         self.made.prompts.append(text)
-        self.add({"type": "queue-operation", "operation": "enqueue", "timestamp": "2026-03-05T10:00:00Z", "content": text, "sessionId": self.made.session})
+        self.add(
+            {
+                "type": "queue-operation",
+                "operation": "enqueue",
+                "timestamp": "2026-03-05T10:00:00Z",
+                "content": text,
+                "sessionId": self.made.session,
+            }
+        )
         self.add({"type": "queue-operation", "operation": "remove", "content": None, "sessionId": self.made.session})
 
     def untyped_record(self) -> None:
         text = self.text("of an old version ")
         self.made.prompts.append(text)
-        self.add({"timestamp": "2026-03-05T09:00:00Z", "sessionId": self.made.session, "message": {"role": "user", "content": text}})
+        self.add(
+            {
+                "timestamp": "2026-03-05T09:00:00Z",
+                "sessionId": self.made.session,
+                "message": {"role": "user", "content": text},
+            }
+        )
 
     def record_without_ids(self) -> None:
         text = self.text("without ids ")
@@ -206,7 +237,9 @@ class TranscriptMaker:
     def refusal_with_words(self) -> None:
         text = self.text("instead ") + " " + "because of the way it is done here, " * 90
         self.made.prompts.append(self.made_unique(text))
-        content = f"The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n{text}"
+        content = (
+            f"The user doesn't want to proceed with this tool use. To tell you how to proceed, the user said:\n{text}"
+        )
         self.add(self.user([{"type": "tool_result", "tool_use_id": "t", "is_error": True, "content": content}]))
 
     def made_unique(self, text: str) -> str:
@@ -223,7 +256,11 @@ class TranscriptMaker:
         elif where == 1:
             self.add(self.assistant({"type": "text", "text": f"I found {secret} in .env."}))
         else:
-            block = {"type": "tool_result", "tool_use_id": "t", "content": f"{'x ' * self.rng.choice((1, 980))}TOKEN={secret}\n"}
+            block = {
+                "type": "tool_result",
+                "tool_use_id": "t",
+                "content": f"{'x ' * self.rng.choice((1, 980))}TOKEN={secret}\n",
+            }
             self.add(self.user([block]))
 
     # What does not
@@ -234,12 +271,21 @@ class TranscriptMaker:
         self.add(
             self.rng.choice(
                 (
-                    lambda: self.user(f"Caveat: The messages below were generated by the user while running local commands. {note}", isMeta=True),
+                    lambda: self.user(
+                        f"Caveat: The messages below were generated by the user while running local commands. {note}",
+                        isMeta=True,
+                    ),
                     lambda: self.user(f"<local-command-stdout>{note}</local-command-stdout>"),
-                    lambda: self.user(f"<task-notification>{note}</task-notification>", origin={"kind": "task-notification"}),
+                    lambda: self.user(
+                        f"<task-notification>{note}</task-notification>", origin={"kind": "task-notification"}
+                    ),
                     lambda: self.user(note, isMeta=True, origin={"kind": "task-notification"}),
                     lambda: self.user(f"<teammate-message from='a'>{note}</teammate-message>"),
-                    lambda: self.user(f"This session is being continued from a previous conversation that ran out of context. {note}", isCompactSummary=True, isVisibleInTranscriptOnly=True),
+                    lambda: self.user(
+                        f"This session is being continued from a previous conversation that ran out of context. {note}",
+                        isCompactSummary=True,
+                        isVisibleInTranscriptOnly=True,
+                    ),
                     lambda: self.user(f"<system-reminder>{note}</system-reminder>"),
                     lambda: self.user([{"type": "text", "text": "[Request interrupted by user]"}]),
                     lambda: self.user(f"[Image: source: /tmp/{self.count}.png]", isMeta=True),
@@ -259,12 +305,20 @@ class TranscriptMaker:
             self.rng.choice(
                 (
                     {"type": "summary", "summary": note, "leafUuid": self._uuid()},
-                    {"type": "file-history-snapshot", "messageId": self._uuid(), "snapshot": {"note": note}, "isSnapshotUpdate": False},
+                    {
+                        "type": "file-history-snapshot",
+                        "messageId": self._uuid(),
+                        "snapshot": {"note": note},
+                        "isSnapshotUpdate": False,
+                    },
                     {"type": "ai-title", "title": note},
                     {"type": "last-prompt", "lastPrompt": note, "leafUuid": self._uuid()},
                     {"type": "mode", "mode": note},
                     {"type": "api-request-blob", "message": {"role": "user", "content": note}},
-                    {"type": "progress", "data": {"message": {"type": "user", "message": {"role": "user", "content": note}}}},
+                    {
+                        "type": "progress",
+                        "data": {"message": {"type": "user", "message": {"role": "user", "content": note}}},
+                    },
                     {"type": "unheard-of", "content": note},
                 )
             )
@@ -273,13 +327,36 @@ class TranscriptMaker:
         self.add(self.base("attachment", attachment={"type": "prompt_snapshot", "content": note * 200}))
 
     def compaction(self) -> None:
-        record = self.base("system", subtype="compact_boundary", content="Conversation compacted", compactMetadata={"trigger": "auto", "preTokens": 9})
+        record = self.base(
+            "system",
+            subtype="compact_boundary",
+            content="Conversation compacted",
+            compactMetadata={"trigger": "auto", "preTokens": 9},
+        )
         record["parentUuid"] = None
         self.add(record)
         self.injected()
 
     def junk(self) -> None:
-        self.add(self.rng.choice((b"not json", b"{", b"[1, 2]", b'"text"', b"null", b"", b"\x00" * 64, b'{"no_type": 1}', b"\xff\xfe{}", b"[" * 3_000, b'{"type": "user"}', b'{"type": "user", "message": "odd"}', b'{"type": "user", "message": {"role": "user", "content": [7, null, {"type": 3}]}}')))
+        self.add(
+            self.rng.choice(
+                (
+                    b"not json",
+                    b"{",
+                    b"[1, 2]",
+                    b'"text"',
+                    b"null",
+                    b"",
+                    b"\x00" * 64,
+                    b'{"no_type": 1}',
+                    b"\xff\xfe{}",
+                    b"[" * 3_000,
+                    b'{"type": "user"}',
+                    b'{"type": "user", "message": "odd"}',
+                    b'{"type": "user", "message": {"role": "user", "content": [7, null, {"type": 3}]}}',
+                )
+            )
+        )
 
     def duplicate(self) -> None:
         if self.made.lines:
@@ -309,7 +386,9 @@ REQUIRED: tuple[Callable[[TranscriptMaker], None], ...] = (TranscriptMaker.promp
 ODDITIES: tuple[Callable[[TranscriptMaker], None], ...] = tuple(
     value
     for name, value in vars(TranscriptMaker).items()
-    if callable(value) and not name.startswith("_") and name not in {"text", "base", "add", "user", "assistant", "made_unique"}
+    if callable(value)
+    and not name.startswith("_")
+    and name not in {"text", "base", "add", "user", "assistant", "made_unique"}
 )
 
 

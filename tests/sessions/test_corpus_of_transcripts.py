@@ -22,7 +22,7 @@ def squeezed(text: str) -> str:
 def test_every_transcript_is_archived_whole_once_and_without_secrets(
     archives: Archives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
     made = list(make_transcripts(_NUMBER))
     assert {kind for one in made for kind in one.kinds} == {oddity.__name__ for oddity in ODDITIES}
 
