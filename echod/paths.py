@@ -8,6 +8,7 @@ inspections. An idle daemon writes only there, so that it writes nothing to the 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import stat
 from collections.abc import Mapping
@@ -182,6 +183,13 @@ def paths_from_environment(environ: Mapping[str, str]) -> Paths:
 def claude_home(environ: Mapping[str, str]) -> Path:
     """Return Claude Code's own directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`."""
     return _absolute(environ, "CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
+
+
+def conversations_name(project: Path) -> str:
+    """Return the name of a project's directory of conversations: readable, and different for every path."""
+    digest = hashlib.sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in project.name).strip("-.")
+    return f"{name[:60] or 'project'}-{digest}"
 
 
 def codex_home(environ: Mapping[str, str]) -> Path:

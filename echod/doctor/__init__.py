@@ -22,6 +22,7 @@ from echod.doctor.machine import (
 )
 from echod.doctor.programs import check_service_program
 from echod.doctor.projects import check_missing_project, check_project, check_project_without_store
+from echod.doctor.sessions import check_sessions
 from echod.errors import EchodError
 from echod.projects.discovery import DiscoveredStores, discover_stores
 from echod.projects.registry import ProjectRegistry, expand_globs
@@ -74,6 +75,7 @@ def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores)
     for project in discovered.projects:
         stores = discovered.stores_in(project)
         yield from check_project(context, project, stores, _gate_verdict(context, project, stores))
+    yield from check_sessions(context, discovered.projects)
 
 
 def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, project: Path) -> Iterator[Check]:
@@ -86,6 +88,7 @@ def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, pro
     yield from map(check_project_without_store, own.without_store)
     if own.projects:
         yield from check_project(context, project, own.stores, _gate_verdict(context, project, own.stores))
+        yield from check_sessions(context, (project,))
 
 
 def _gate_verdict(context: DoctorContext, project: Path, stores: tuple[Store, ...]) -> Verdict | None:

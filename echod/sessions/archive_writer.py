@@ -121,7 +121,7 @@ class ArchiveWriter:
         }
         row_before = self._stage_row(header, contents)
         entry = ""
-        if draft.source is ArchiveOrigin.SESSION:
+        if draft.source is ArchiveOrigin.SESSION and not draft.reconstructed:
             entry = render_entry(header._replace(message_count=draft.intake.digest.messages), draft.summary)
             self._stage_entry(entry, contents)
         verb = "continued" if in_place else "archived" if draft.source is ArchiveOrigin.SESSION else "checkpointed"

@@ -15,12 +15,10 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
-from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,7 +26,7 @@ from echod.errors import EchodError, os_reason
 from echod.files import read_regular, write_private_durable
 from echod.memory.conversation.archive import archive_name, archive_number
 from echod.memory.conversation.index import DEFAULT_ENTRIES, INDEX_START, MAX_ENTRIES, MIN_ENTRIES, row_numbers
-from echod.paths import PRIVATE_DIR_MODE
+from echod.paths import PRIVATE_DIR_MODE, conversations_name
 
 MEMORY_DIRECTORY = "memory"
 CONVERSATIONS = "conversations"
@@ -48,8 +46,6 @@ CURATED_START = (
 
 _LOCK_SECONDS = 30.0
 _MAX_CONFIG_BYTES = 64 * 1024
-_NOT_IN_NAME = re.compile(r"[^A-Za-z0-9._-]+")
-_NAME_LENGTH = 60
 
 
 class SessionError(EchodError):
@@ -274,15 +270,8 @@ def _numbers_below(directory: Path) -> Iterator[int]:
             yield number
 
 
-def project_root_name(project: Path) -> str:
-    """Return the name of a project's directory below the common one: readable, and different for every path."""
-    digest = sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:8]
-    name = _NOT_IN_NAME.sub("-", project.name).strip("-.")[:_NAME_LENGTH] or "project"
-    return f"{name}-{digest}"
-
-
 def project_root_for(base: Path, project: Path, *, in_project: bool) -> SessionRoot:
     """Return the directory of a project's archives: below `base`, or `.rune` in the project."""
     if in_project:
         return SessionRoot(project / ".rune", in_project=True)
-    return SessionRoot(base / project_root_name(project))
+    return SessionRoot(base / conversations_name(project))

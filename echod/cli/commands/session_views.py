@@ -31,6 +31,7 @@ from echod.contract.status import to_json
 from echod.errors import ExitCode, UsageError
 from echod.files import read_regular
 from echod.memory.conversation.model import parse_timestamp
+from echod.search.conversation_source import ConversationSource
 from echod.sessions.forget import find_session
 from echod.sessions.receipts import Receipt, read_receipt
 from echod.sessions.report import RootReport, list_archive, report_root, show_receipt
@@ -137,20 +138,35 @@ def receipt_lines(receipt: Receipt) -> Iterator[str]:
 @click.option(
     "-C", "--context", "around", metavar="N", type=WholeNumber(0, 50), default=0, help="Lines around a match."
 )
+@click.option("--ranked", is_flag=True, help="Sort by relevance to the words, like `echod search`.")
 @root_option
 @options.limit
 @options.json
 @pass_command_context
 def search(
-    context: CommandContext, *, query: tuple[str, ...], around: int, root: Path | None, limit: int, json: bool
+    context: CommandContext,
+    *,
+    query: tuple[str, ...],
+    around: int,
+    ranked: bool,
+    root: Path | None,
+    limit: int,
+    json: bool,
 ) -> None:
     """Search archived conversations for a text, in any case."""
     text = " ".join(query).strip()
     if not text:
         raise UsageError("Type a text to search for.")
     with context.open_read_context() as read_context:
-        selected = select_root(context, read_context, root).root
+        chosen = select_root(context, read_context, root)
+    selected = chosen.root
     selected.require()
+    if ranked:
+        from echod.cli.commands.search import print_found  # loads the search index
+
+        source = ConversationSource(selected.memory, str(chosen.project or ""))
+        print_found(context, text, [source], limit=limit, as_json=json)
+        return
     found = list(search_lines(selected, text, around))
     total = sum(archive.matches for archive in found)
     if json:

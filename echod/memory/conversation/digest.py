@@ -23,6 +23,7 @@ _MIN_WORD, _MAX_WORD = 3, 40
 _PATH_BOOST = 2
 _DECISION_LENGTHS, _ACTION_LENGTHS = range(10, 201), range(5, 201)
 _SPAN_CHARACTERS = 100
+_LEAD_CHARACTERS = 20
 _CONDENSED_HALF = 2_000
 _CONDENSED_TEXT = 300
 _OUTCOME_CHARACTERS = 240
@@ -263,8 +264,8 @@ def find_actions(text: str) -> Iterable[str]:
 def find_spans(text: str, markers: Sequence[str], lengths: range, *, from_sentence: bool) -> Iterable[str]:
     """Yield the sentence at the first place of each marker.
 
-    It begins after the sentence before it (`from_sentence`; if there is none, and otherwise, at the marker itself), and
-    ends at the next full stop or line end, or after 100 characters.
+    It ends at the next full stop or line end, or after 100 characters. With `from_sentence` it begins after the
+    sentence before it, or with the text if the marker is near its beginning; else at the marker itself.
     """
     folded = _fold(text)
     for marker in markers:
@@ -273,7 +274,7 @@ def find_spans(text: str, markers: Sequence[str], lengths: range, *, from_senten
             continue
         if from_sentence:
             before = max(text.rfind(".", 0, start), text.rfind("\n", 0, start))
-            begin = before + 1 if before >= 0 else start
+            begin = before + 1 if before >= 0 else 0 if start <= _LEAD_CHARACTERS else start
         else:
             begin = start
         after = start + len(marker)
