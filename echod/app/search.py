@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import StrEnum
+from pathlib import Path
 from typing import NamedTuple
 
-from echod.paths import Paths
+from echod.paths import Paths, conversations_name
 from echod.projects.discovery import discover_stores
 from echod.projects.location import ProjectLocator
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.search.artifacts import ArtifactSource
+from echod.search.conversation_source import ConversationSource
 from echod.search.documents import DocumentSource
 from echod.search.memory_source import ArchiveSource, MemorySource
 from echod.store.layout import Store, global_store, packs_store
@@ -33,17 +35,27 @@ class SearchLocations(NamedTuple):
     paths: Paths
     locator: ProjectLocator
     globs: Sequence[str]
+    conversations: Path
+    """The directory with the conversations of each project."""
 
     @classmethod
-    def from_environment(cls, paths: Paths, environ: Mapping[str, str], globs: Sequence[str]) -> SearchLocations:
-        """Return the locations of this user."""
-        return cls(paths, ProjectLocator.from_environment(environ), globs)
+    def from_environment(
+        cls, paths: Paths, environ: Mapping[str, str], globs: Sequence[str], conversations: str = ""
+    ) -> SearchLocations:
+        """Return the locations of this user. `conversations` is the setting `sessions.root`."""
+        base = Path(conversations).expanduser() if conversations else paths.sessions
+        return cls(paths, ProjectLocator.from_environment(environ), globs, base)
 
     def project_sources(self, stores: Sequence[Store]) -> Iterator[DocumentSource]:
         """Yield the sources of one project, which has these stores."""
+        projects: dict[Path, None] = {}
         for store in stores:
             yield MemorySource(store)
             yield ArchiveSource(store)
+            projects[store.project] = None
+        for project in projects:
+            for root in (self.conversations / conversations_name(project), project / ".rune"):
+                yield ConversationSource(root / "memory", str(project))
         yield from self.artifact_sources(stores)
 
     def artifact_sources(self, stores: Iterable[Store]) -> Iterator[DocumentSource]:

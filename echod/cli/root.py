@@ -97,6 +97,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Integrations",
         (
+            CommandEntry("sessions", "sessions:sessions", "Archive the conversations of agents, and search them."),
             CommandEntry("claude", "claude:claude", "Connect Claude Code through its plugin."),
             CommandEntry("mcp", "mcp:mcp", "Serve search to an agent through MCP."),
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),

@@ -350,8 +350,8 @@ class DaemonLoop:
     def _queue_maintenance(self, store: Store, now: float, needs: NeedsReport) -> None:
         self._awaiting_second_pass.discard(store.key)
         need_settings = self.services.read_context.need_settings(store.project)
-        finder = self.services.maintenance_finder
-        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder):
+        finder, sessions = self.services.maintenance_finder, self.services.session_need_finder
+        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder, sessions):
             log.warning("store_unreadable", path=problem.path, reason=problem.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is expected back
                 self.reconcile_now.set()

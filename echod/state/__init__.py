@@ -7,4 +7,5 @@ Other packages import the modules by path, since read-only commands need only so
 - `entries`, `entry_ids`: data about entries; `related`: groups of related entries.
 - `review_answers`: answers to review items; `decisions`: what survives a lost database.
 - `workflow_log`, `hook_events`: workflows that were seen or declared, and completed tasks.
+- `session_log`: how far the transcripts of sessions were read.
 """

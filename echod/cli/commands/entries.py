@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -69,6 +70,9 @@ class SettableLayer(StrEnum):
     ETCHED = "etched"
     NOTES = "notes"
     INSCRIBED = "inscribed"
+
+
+_CONVERSATION = re.compile(r"conversation-(\d{1,10})(?:\.md)?")
 
 
 @click.command("raise", epilog=example("echod raise 4f1c etched"))
@@ -245,8 +249,16 @@ def _job_step(kind: JobKind, role: Role, action: Callable[[JobContext], JobOutco
 @options.json
 @pass_command_context
 def explain(context: CommandContext, *, entry: str, path: Path | None, as_of: str | None, json: bool) -> None:
-    """Explain an entry's score and the rules that apply to it."""
+    """Explain an entry's score and the rules that apply to it.
+
+    For an archived conversation (conversation-012), list its sources and what was left out.
+    """
     with context.open_read_context() as read_context:
+        if (name := _CONVERSATION.fullmatch(entry)) is not None:
+            from echod.cli.commands.session_views import explain_archive
+
+            explain_archive(context, read_context, path, int(name[1]), as_json=json)
+            return
         (match,) = find_in_memory(context, read_context, path, [entry])
         policy = read_context.maintenance_policy(match.role.store.project).policy
         today = parse_as_of(as_of, context.now())

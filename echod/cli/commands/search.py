@@ -119,6 +119,18 @@ def search(
     click.echo(to_json(report) if json else "\n".join(_screen(report, request)))
 
 
+def print_found(
+    context: CommandContext, query: str, sources: Sequence[DocumentSource], *, limit: int, as_json: bool
+) -> None:
+    """Search these sources for all kinds of documents, and print the results."""
+    request = SearchRequest(query, frozenset(kind for source in sources for kind in source.kinds), limit=limit)
+    finder = DocumentFinder(context.paths.search_index)
+    answer = finder.search(sources, request)
+    finder.close()
+    report = _report(request, sources, answer)
+    click.echo(to_json(report) if as_json else "\n".join(_screen(report, request)))
+
+
 def parse_target(context: CommandContext, words: Sequence[str], scope: SearchScope | None) -> SearchTarget:
     """Return what the words of a command line name. The last one may be a project.
 
@@ -152,7 +164,8 @@ def _stores_here(context: CommandContext) -> tuple[Store, ...]:
 def list_sources(context: CommandContext, target: SearchTarget) -> tuple[DocumentSource, ...]:
     """Return the sources to search."""
     globs = context.settings.projects if target.scope is SearchScope.ALL else ()
-    locations = SearchLocations.from_environment(context.paths, context.environ, globs)
+    conversations = context.settings.sessions.root
+    locations = SearchLocations.from_environment(context.paths, context.environ, globs, conversations)
     return locations.sources(target.scope, target.stores)
 
 
