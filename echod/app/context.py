@@ -179,7 +179,13 @@ class ReadContext:
         """Return the settings that decide which work a project needs."""
         settings = self.project_settings.read(project).settings
         maintenance = self.maintenance_policy_from(settings)
-        return NeedSettings(self.settings.quiet_seconds, settings.consolidate, self.settings.mode, maintenance)
+        return NeedSettings(
+            self.settings.quiet_seconds,
+            settings.consolidate,
+            self.settings.mode,
+            maintenance,
+            ingest=self.settings.ingest.workflows,
+        )
 
     def maintenance_policy(self, project: Path) -> MaintenancePolicy:
         """Return the maintenance policy of a project."""

@@ -49,6 +49,7 @@ class JobKind(StrEnum):
     ARCHIVE = "archive"
     CHECKPOINT = "checkpoint"
     SESSIONS = "sessions"
+    INGEST = "ingest"
 
 
 MANUAL_KINDS = frozenset(
