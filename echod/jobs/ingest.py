@@ -189,7 +189,8 @@ def describe_plan(plan: IngestPlan) -> str:
 
 def _adds_anything(plan: IngestPlan, name: str) -> bool:
     learnings = plan.learnings.get(name, RoleLearnings())
-    return bool(plan.lines.get(name) or learnings.candidates or learnings.summaries)
+    has_summary = any(summary.text for summary in learnings.summaries)
+    return bool(plan.lines.get(name) or learnings.candidates or has_summary)
 
 
 def _source_report(project: Path, read: ReadReport, role: str | None) -> SourceReport:

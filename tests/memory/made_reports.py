@@ -7,18 +7,27 @@ from collections.abc import Sequence
 from datetime import date, timedelta
 from typing import NamedTuple
 
-_NOUNS = (
-    "cursor buffer ledger socket quota parser template banner index migration token widget scheduler cache shard "
-    "voucher invoice session router avatar palette checkbox fixture gauge beacon tunnel digest snapshot worker queue"
-).split()
-_VERBS = (
-    "leaks ignores duplicates truncates blocks reorders overwrites swallows trusts recomputes forgets retries "
-    "exposes mixes delays rounds"
-).split()
-_ENDS = (
-    "under load;after a restart;on empty input;for large tenants;in the nightly run;without a timeout;"
-    "when offline;during import;across time zones;behind the proxy;on the second page;with unicode names"
-).split(";")
+_SYLLABLES = (
+    "ba",
+    "ce",
+    "di",
+    "fo",
+    "gu",
+    "ka",
+    "le",
+    "mi",
+    "no",
+    "pu",
+    "ra",
+    "se",
+    "ti",
+    "vo",
+    "zu",
+    "wek",
+    "lin",
+    "tor",
+)
+
 
 RECURRING = (
     ("SEC", "Archive member path escapes the target folder", "ledger/importer.py", "P1"),
@@ -42,6 +51,12 @@ class MadeFinding(NamedTuple):
     fix: str = "Correct it"
 
 
+def marker(finding: MadeFinding, nonce: str) -> str:
+    """Return the opening marker of a finding."""
+    place = f'file="{finding.file}" line="{finding.line}"'
+    return f'<!-- RUNE:FINDING nonce="{nonce}" id="{finding.id}" {place} severity="{finding.severity}" -->'
+
+
 def tome(
     findings: Sequence[MadeFinding], *, nonce: str = "0badcafe", day: date = date(2026, 11, 3), kind: str = "Review"
 ) -> str:
@@ -49,8 +64,7 @@ def tome(
     parts = [f"# TOME \u2014 {kind} Summary", "", f"**Date:** {day.isoformat()}T10:00:00Z", ""]
     for each in findings:
         parts += [
-            f'<!-- RUNE:FINDING nonce="{nonce}" id="{each.id}" file="{each.file}" line="{each.line}" '
-            f'severity="{each.severity}" -->',
+            marker(each, nonce),
             f"- [ ] **[{each.id}] {each.title}** in `{each.file}:{each.line}`",
             f"  - **Issue:** {each.text}",
             f"  - **Fix:** {each.fix}",
@@ -58,6 +72,10 @@ def tome(
             "",
         ]
     return "\n".join(parts)
+
+
+def _word(rng: random.Random) -> str:
+    return "".join(rng.choice(_SYLLABLES) for _ in range(3))
 
 
 def month_of_reviews(count: int = 200, *, seed: int = 7, month: date = date(2026, 11, 1)) -> list[str]:
@@ -70,11 +88,9 @@ def month_of_reviews(count: int = 200, *, seed: int = 7, month: date = date(2026
             category, title, file, severity = RECURRING[rng.randrange(len(RECURRING))]
             rows.append((category, rng.choice((title, f"{title} again", f"Still: {title.lower()}")), file, severity))
         for _ in range(rng.randrange(3, 9)):
-            title = f"{rng.choice(_NOUNS).title()} {rng.choice(_VERBS)} the {rng.choice(_NOUNS)} {rng.choice(_ENDS)}"
-            file = f"{rng.choice(_NOUNS)}/{rng.choice(_NOUNS)}.py"
-            rows.append(
-                (rng.choice(("SEC", "BACK", "QUAL", "DOC", "PERF")), title, file, rng.choice(("P1", "P2", "P3")))
-            )
+            title = " ".join(_word(rng) for _ in range(5)).capitalize()
+            category, severity = rng.choice(("SEC", "BACK", "QUAL", "DOC", "PERF")), rng.choice(("P1", "P2", "P3"))
+            rows.append((category, title, f"{_word(rng)}/{_word(rng)}.py", severity))
         findings = [
             MadeFinding(f"{category}-{index:03}", title, file, rng.randrange(1, 400), severity)
             for index, (category, title, file, severity) in enumerate(rows, start=1)

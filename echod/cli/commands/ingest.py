@@ -126,7 +126,7 @@ def _entries(plan: _StorePlan) -> Iterator[IngestedEntry]:
         for candidate in learnings.candidates:
             finding, runs = candidate.finding, len(candidate.flaw.runs)
             yield IngestedEntry(store, role, finding.layer.value, finding.title, candidate.cause, runs)
-        for finding in learnings.summaries:
+        for finding in (summary for summary in learnings.summaries if summary.text):
             yield IngestedEntry(store, role, finding.layer.value, finding.title, "summary", 0)
 
 

@@ -7,7 +7,7 @@ decides for all reports what recurs.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from echod.memory.reports.model import MAX_ITEMS, FindingResolution, ReportFinding, Severity, Status
@@ -38,9 +38,8 @@ def read_resolutions(text: str) -> tuple[str, tuple[FindingResolution, ...]]:
     """Return the path of the report that was worked on, and what became of its findings."""
     subject = _SUBJECT.search(text[:4_000])
     pieces = list(_RESOLVED.finditer(text))[:MAX_ITEMS]
-    ends = [piece.start() for piece in pieces[1:]] + [len(text)]
     found = []
-    for piece, end in zip(pieces, ends, strict=True):
+    for piece, end in _with_ends(pieces, text):
         body = _RESOLVED_END.split(text[piece.end() : end][:10_000], maxsplit=1)[0]
         labels = _labels(body)
         heading = next((m["text"] for line in body.split("\n") if (m := HEADING.match(line))), "")
@@ -62,9 +61,8 @@ def read_verdicts(text: str) -> tuple[str, tuple[FindingResolution, ...]]:
     """Return the path of the report that was verified, and the verdicts about its findings."""
     subject = _SUBJECT.search(text[:4_000])
     pieces = list(_VERDICT.finditer(text))[:MAX_ITEMS]
-    ends = [piece.start() for piece in pieces[1:]] + [len(text)]
     found = []
-    for piece, end in zip(pieces, ends, strict=True):
+    for piece, end in _with_ends(pieces, text):
         given = dict(_ATTRIBUTE.findall(piece["attributes"]))
         labels = _labels(text[piece.end() : end][:10_000])
         status = _STATUSES.get(given.get("verdict", "").upper(), Status.OPEN)
@@ -140,12 +138,17 @@ def _log_entries(text: str) -> Iterator[ReportFinding]:
             yield ReportFinding("", "WORK", f"Task failed: {reason}", Severity.P2, text=f"In the task {subject}")
 
 
+def _with_ends(matches: Sequence[re.Match[str]], text: str) -> Iterator[tuple[re.Match[str], int]]:
+    """Yield each match with the position where its piece of the text ends: at the next one."""
+    starts = [match.start() for match in matches]
+    return zip(matches, [*starts[1:], len(text)][: len(starts)], strict=True)
+
+
 def _labels(body: str) -> dict[str, str]:
     """Return the labelled values by name in lower case. A label without a value has the bullets below it."""
     labels: dict[str, str] = {}
     found = list(_LABEL.finditer(body))
-    ends = [label.start() for label in found[1:]] + [len(body)]
-    for label, end in zip(found, ends, strict=True):
+    for label, end in _with_ends(found, body):
         value = label["value"].strip() or one_line(body[label.end() : end].replace("\n- ", " ").strip("- \n"), 1_000)
         labels.setdefault(label["name"].strip().casefold(), value)
     return labels

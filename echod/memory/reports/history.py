@@ -198,30 +198,27 @@ def is_same_flaw(one: SeenFinding | LearnedFlaw, other: SeenFinding | LearnedFla
 
 
 def _words_of(finding: SeenFinding | LearnedFlaw) -> _Words:
-    words = _title_words(finding.title)
-    numbers = frozenset(word for word in words if not word.isalpha())
+    words, numbers = _title_words(finding.title)
     return _Words(words, numbers, finding.category, finding.file)
 
 
 @lru_cache(maxsize=_TITLE_CACHE_SIZE)
-def _title_words(title: str) -> frozenset[str]:
-    """Return the words of a title. Names of files are no words: two flaws of one file share nothing else."""
-    return _words_in(_FILE_NAME.sub(" ", title)) or _words_in(title)
-
-
-def _words_in(text: str) -> frozenset[str]:
-    words = (stem(word) for word in tokenize(fold(text)) if len(word) >= _MIN_WORD_LENGTH and word not in _COMMON)
-    return frozenset(words)
+def _title_words(title: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Return the words and the numbers of a title. Names of files are no words: flaws of one file share them."""
+    tokens = tokenize(fold(_FILE_NAME.sub(" ", title))) or tokenize(fold(title))
+    words = (stem(word) for word in tokens if word.isalpha() and len(word) >= _MIN_WORD_LENGTH)
+    numbers = frozenset(word for word in tokens if not word.isalpha())
+    return frozenset(word for word in words if word not in _COMMON), numbers
 
 
 def _agree(one: _Words, other: _Words) -> bool:
-    if one.words == other.words:
-        return bool(one.words) or one.file == other.file
-    if len(one.words & other.words) < _MIN_SHARED_WORDS:
-        return False
     same_file = bool(one.file) and one.file == other.file
     same_category = bool(one.category) and one.category == other.category
-    if not same_file and one.numbers and other.numbers and one.numbers != other.numbers:
+    if one.numbers != other.numbers and one.file and other.file and not same_file:
+        return False
+    if one.words == other.words:
+        return bool(one.words) or (same_file and one.numbers == other.numbers)
+    if len(one.words & other.words) < _MIN_SHARED_WORDS:
         return False
     needed = _NEEDED[same_file, same_category]
     return jaccard(one.words, other.words) >= needed

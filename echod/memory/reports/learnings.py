@@ -279,12 +279,12 @@ def _summaries(flaws: Sequence[Flaw], today: date) -> Iterator[Finding]:
     month = f"{today.year}-{today.month:02}"
     severe = [flaw for flaw in flaws if _is_severe(flaw) and not _is_doubtful(flaw)]
     recurring = [flaw for flaw in severe if len(flaw.runs) > 1]
-    if recurring:
-        lines = [f"- {_listed(flaw)}" for flaw in recurring[:LISTED_FLAWS]]
-        if (more := len(recurring) - LISTED_FLAWS) > 0:
-            lines.append(f"- and {more} more")
-        title, day = f"Other recurring flaws in {month}", _last_day(recurring, today)
-        yield _build(title, Layer.INSCRIBED, day, _CONFIDENCES[1], "\n".join(lines), None, SOURCE)
+    lines = [f"- {_listed(flaw)}" for flaw in recurring[:LISTED_FLAWS]]
+    if (more := len(recurring) - LISTED_FLAWS) > 0:
+        lines.append(f"- and {more} more")
+    title, day = f"Other recurring flaws in {month}", _last_day(recurring, today)
+    # Without a line it removes the list of an earlier day, whose flaws have entries of their own by now.
+    yield _build(title, Layer.INSCRIBED, day, _CONFIDENCES[1], "\n".join(lines), None, SOURCE)
     single = [flaw for flaw in severe if len(flaw.runs) == 1]
     if single:
         by_category = defaultdict(list)
@@ -311,7 +311,7 @@ def _counted(category: str, flaws: Sequence[Flaw]) -> str:
 
 
 def _last_day(flaws: Iterable[Flaw], today: date) -> date:
-    return min(max(flaw.findings[-1].day for flaw in flaws), today)
+    return min(max((flaw.findings[-1].day for flaw in flaws), default=today), today)
 
 
 class LearnedMemory(NamedTuple):
@@ -354,14 +354,15 @@ def with_learnings(
     Raises:
         ComposeError: the file cannot take the entries.
     """
-    blocks = list(document.blocks)
-    titles = {normalize_title(b.entry.full_title): i for i, b in enumerate(blocks) if b.entry and not is_pinned(i)}
-    every_title = {normalize_title(block.entry.full_title) for block in blocks if block.entry}
+    blocks: list[Block | None] = [*document.blocks]
+    titles = {title: index for index, title in _unprotected(document, is_pinned)}
+    every_title = {normalize_title(block.entry.full_title) for block in document.blocks if block.entry}
     refreshed = 0
     for title, recurrence in learnings.repeated:
-        if (index := titles.get(normalize_title(title))) is not None and not blocks[index].protected:
-            counted = with_recurrence(blocks[index], recurrence)
-            if counted is not None and counted != blocks[index]:
+        index = titles.get(normalize_title(title))
+        if index is not None:
+            counted = with_recurrence(document.blocks[index], recurrence)
+            if counted is not None and counted != document.blocks[index]:
                 blocks[index] = with_verified(counted, min(recurrence.last, today))
                 refreshed += 1
     new: list[Finding] = []
@@ -378,16 +379,20 @@ def with_learnings(
     for summary in learnings.summaries:
         index = titles.get(normalize_title(summary.title))
         if index is None:
-            if normalize_title(summary.title) not in every_title:
+            if summary.text and normalize_title(summary.title) not in every_title:
                 new.append(summary)
             continue
-        old = blocks[index]
+        old = document.blocks[index]
+        if not summary.text:
+            replaced.append(old)
+            blocks[index] = None
+            continue
         text = compose_entry(replace(summary, heading_date=_heading_day(old, summary)), form, newline)
         block = parse_block(text.rstrip() + old.text[len(old.text.rstrip()) :])
-        if not old.protected and block.body.split() != old.body.split() and block_key(block) == block_key(old):
+        if block.body.split() != old.body.split() and block_key(block) == block_key(old):
             replaced.append(old)
             blocks[index] = block
-    changed = replace(document, blocks=tuple(blocks))
+    changed = replace(document, blocks=tuple(block for block in blocks if block is not None))
     if (replaced or refreshed) and not round_trips(changed):
         raise ComposeError("A code block or comment that is never closed in this file would swallow the new entries.")
     after = with_entries(changed, new) if new else changed
@@ -395,6 +400,13 @@ def with_learnings(
         return after
     data = after.render() if new or replaced or refreshed else None
     return LearnedMemory(data, tuple(finding.title for finding in new), tuple(learned), tuple(replaced), refreshed)
+
+
+def _unprotected(document: Document, is_pinned: Callable[[int], bool]) -> Iterator[tuple[int, str]]:
+    """Yield index and title of the entries that a job may change."""
+    for index, block in enumerate(document.blocks):
+        if block.entry is not None and not block.protected and not is_pinned(index):
+            yield index, normalize_title(block.entry.full_title)
 
 
 def _heading_day(block: Block, summary: Finding) -> date:
