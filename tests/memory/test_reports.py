@@ -15,8 +15,8 @@ from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document, Layer
 from echod.memory.reports.history import ReportHistory, SeenFinding, is_same_flaw
 from echod.memory.reports.intake import ReportIntake, SourceReport, take_reports
-from echod.memory.reports.learnings import Candidate, find_learnings, with_learnings
-from echod.memory.reports.model import MAX_ITEMS, REPORT_ROLES, Report, ReportKind, FindingSeverity, Status
+from echod.memory.reports.learnings import Candidate, LearnedMemory, find_learnings, with_learnings
+from echod.memory.reports.model import MAX_ITEMS, REPORT_ROLES, FindingSeverity, Report, ReportKind, Status
 from echod.memory.reports.reader import read_report
 from echod.memory.reports.validation import ValidationAnswerError, parse_verdict, validation_prompt
 from tests.memory.made_reports import RECURRING, MadeFinding, marker, month_of_reviews, tome
@@ -53,7 +53,7 @@ class Memory:
         for role, learnings in find_learnings(self.history, today).items():
             before = self.files.get(role) or new_memory_file(role)
             memory = with_learnings(role, _document(before), learnings, today, is_specific=is_specific)
-            assert not isinstance(memory, tuple) or hasattr(memory, "data")
+            assert isinstance(memory, LearnedMemory)
             self.history.learned += memory.learned
             self.files[role] = memory.data or before
         return intake

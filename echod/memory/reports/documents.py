@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from echod.memory.reports.model import MAX_ITEMS, FindingResolution, ReportFinding, FindingSeverity, Status
+from echod.memory.reports.model import MAX_ITEMS, FindingResolution, FindingSeverity, ReportFinding, Status
 from echod.memory.reports.values import HEADING, location_in, one_line, safe_path
 
 _RESOLVED: Final = re.compile(r"<!--\s*RESOLVED:(?P<id>[\w-]{1,64}):(?P<status>[A-Z_]{1,40})\s*-->")

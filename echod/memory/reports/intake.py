@@ -43,7 +43,10 @@ class SourceReport(NamedTuple):
 
 
 class TakenReport(NamedTuple):
-    """The parts of a report that were taken. `known` counts findings that were read before, in this report or a copy of it."""
+    """The parts of a report that were taken.
+
+    `known` counts findings that were read before, in this report or a copy of it.
+    """
 
     path: str
     role: str

@@ -22,11 +22,11 @@ from echod.memory.reports.documents import read_gaps, read_resolutions, read_ver
 from echod.memory.reports.model import (
     MAX_ITEMS,
     MAX_LENGTHS,
+    FindingSeverity,
     Rejection,
     Report,
     ReportFinding,
     ReportKind,
-    FindingSeverity,
 )
 from echod.memory.reports.values import (
     HEADING,
