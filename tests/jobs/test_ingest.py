@@ -170,12 +170,13 @@ def test_the_service_ingests_when_the_workflow_ends(tmp_path: Path) -> None:
     memory.write_text("# Reviewer Memory\n")
     write_two(project)
     home.run("add", project)
-    home.run("workflow", "begin", "review", "--project", project)
+    marker = project / "tmp/.rune-review-one.json"
+    marker.write_text(json.dumps({"status": "active"}))
 
     waiting = home.run("run", "--once", project)
     assert "ingest" in waiting
     assert memory.read_text() == "# Reviewer Memory\n"
-    home.run("workflow", "end", "review", "--project", project)
+    marker.unlink()
     home.run("run", "--once", project)
 
     assert LOCK.title in memory.read_text()
