@@ -24,7 +24,7 @@ _NAME = re.compile(
     r"|scss|sh|sql|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig)\b"
     r"|(?<![\w-])--?[a-zA-Z][\w-]*(?![\w-])"  # flags
     r"|\b[A-Z][A-Z0-9]*-[0-9]{1,6}\b"  # ids of findings
-    r"|\bv?[0-9]+\.[0-9]+(?:\.[0-9]+)*\b"  # versions
+    r"|\bv[0-9]+\.[0-9]+(?:\.[0-9]+)*\b|\b[0-9]+(?:\.[0-9]+){2,}\b"  # versions
     r"|\b[a-z]\w*\(\)?|\b\w+\.\w+\(\)?"  # calls
     r"|\b\w*[a-z0-9]_\w+|\b[A-Z][A-Z0-9]*_\w+|\b_\w+"  # snake_case
     r"|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*",  # camelCase

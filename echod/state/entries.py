@@ -370,8 +370,8 @@ class EntryStore:
         """Return the recorded facts about the entries of a role, from one state of the database.
 
         Workflows and sessions count for `relevance_days`. With `present`, the entries of the memory file, the facts are
-        restricted to them and use their ids in the file, also where these changed since the last record. Otherwise the recorded
-        ids are used; `ids` restricts the facts to these, else they cover all recorded entries.
+        restricted to them and use their ids in the file, also where these changed since the last record. Otherwise the
+        recorded ids are used; `ids` restricts the facts to these, else they cover all recorded entries.
         """
         from echod.memory.policy.scoring import Facts, History  # noqa: PLC0415  imports the policies
 
