@@ -99,7 +99,7 @@ class Specificity(NamedTuple):
 
     @property
     def _name_count(self) -> int:
-        """The number of names, of which all ids of findings count as one: a list of ids says nothing by itself."""
+        """The number of names. All ids of findings count as one, because a list of ids alone is no content."""
         ids = sum(_FINDING_ID.fullmatch(name) is not None for name in self.names)
         return len(self.names) - ids + min(ids, 1)
 
@@ -160,5 +160,5 @@ def is_severe(text: str) -> bool:
 
 
 def states_rule(text: str) -> bool:
-    """Return whether a text says what always or never to do."""
+    """Return whether a text states a rule, with words such as always and never."""
     return _RULE.search(text[:_MAX_LENGTH]) is not None

@@ -1,4 +1,4 @@
-"""A memory file while prune plans it: its present blocks, lines and words, and what happened to each entry."""
+"""A memory file while prune plans it: its present blocks, lines and words, and the change of each entry."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ POINTER = (
     "Pruned by echod: `knowledge.md` keeps learnings that left this file, `archive/` every text word for word. "
     "Find them with `echod search WORDS`."
 )
-"""The line of a pruned memory file that says where the rest is."""
+"""The line of a pruned memory file that names the places of the rest."""
 
 
 @dataclass(slots=True)
 class EntryChange:
-    """What happened to one entry."""
+    """The change of one entry."""
 
     action: PruneAction
     rules: list[Rule] = field(default_factory=list)  # in the order in which they applied
@@ -173,7 +173,7 @@ class PruneDraft:
         self._set(index, self._original.blocks[index])
 
     def add_pointer(self) -> None:
-        """Add the line that says where the rest of the file is, unless it is there."""
+        """Add the line that names the places of the rest, unless it is there."""
         if POINTER in self.preamble:
             return
         newline = "\r\n" if "\r\n" in self.preamble else "\n"

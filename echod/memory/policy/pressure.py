@@ -2,7 +2,7 @@
 
 1. Layout: entries without content leave, and separators and needless blank lines.
 2. Statistics: sections and tables of figures in inscribed entries.
-3. Roll-up: observations and traced entries that say the same become one counted entry, with the most specific text.
+3. Roll-up: similar observations and traced entries become one counted entry, with the most specific text.
 4. Noise: the least specific observations and traced entries leave while they take more than their budget, which is
    the room that the rest of the file leaves, and a fifth of the limit at least.
 5. Condense: inscribed entries keep heading, metadata and one line for each learning, whole.
@@ -192,7 +192,7 @@ def _remove_noise_item(draft: PruneDraft, item: NoiseItem) -> None:
 def _ranked_noise(draft: PruneDraft, today: date) -> list[NoiseItem]:
     """Return the removable noise, the best first.
 
-    Of one agent kind only the first entries have their full value. What came in today has up to half of the budget for
+    Of one agent kind only the first entries have their full value. Today's noise has up to half of the budget for
     itself, while there is older noise.
     """
     items = _noise_items(draft)
