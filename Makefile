@@ -5,18 +5,23 @@ unexport PYTHONDONTWRITEBYTECODE
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+UV := uv pip install --quiet --python $(BIN)/python
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all lint format bench fuzz torture clean
+.PHONY: help setup demo test test-all test-wheel lint format docs lock release bench fuzz torture clean
 
 help:  ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-$(READY): pyproject.toml
+$(READY): pyproject.toml dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "echod needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
-	$(PYTHON) -m venv .venv
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	if command -v uv >/dev/null; then \
+	  uv venv --quiet --clear --python $(PYTHON) .venv && $(UV) --require-hashes --requirement dev.lock && $(UV) --no-deps --editable .; \
+	else \
+	  $(PYTHON) -m venv .venv && $(PIP) 'pip>=25.1' && $(PIP) --editable . --group dev; \
+	fi
 	@touch $(READY)
 
 setup: $(READY)  ## create .venv and install everything into it
@@ -30,11 +35,25 @@ test: $(READY)  ## run the tests
 test-all: test  ## run the tests, then those that take long
 	$(BIN)/python -m pytest -n auto -m "slow and not torture and not fuzz"
 
+test-wheel: $(READY)  ## build the distributions, install each with every Python here, and use them
+	$(BIN)/python -m tests.packaging.wheel
+
 lint: $(READY)  ## check style, types and the direction of imports
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	if command -v actionlint >/dev/null; then actionlint; fi
+
+docs: $(READY)  ## build the documentation site into build/site and check its links
+	$(BIN)/zensical build --clean --strict
+
+lock: $(READY)  ## write dev.lock again: the versions and hashes of all dependencies, for every platform
+	uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-header --no-annotate --all-extras --group dev \
+	  pyproject.toml --output-file dev.lock
+
+release: $(READY)  ## walk through the checklist of a release without publishing anything
+	$(BIN)/python -m tests.packaging.release
 
 format: $(READY)  ## rewrite the code in the house style
 	$(BIN)/ruff format .

@@ -7,6 +7,13 @@ A message is one sentence that contains what happened and what to do. The cause 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Final
+
+GARBLED_ERRORS: Final = (
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, MemoryError,
+)  # fmt: skip
+"""Every error of decoding a file whose content may be anything. `ValueError` includes JSON's and those
+of encodings, `RuntimeError` too deep recursion and links that form a loop."""
 
 
 class ExitCode(IntEnum):

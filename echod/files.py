@@ -22,7 +22,7 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeAlias, TypeVar
 
-from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
+from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 
 FileVersion: TypeAlias = tuple[int, int, int, int]
 """Inode, size in bytes, modification time and change time (both in nanoseconds). No tool can set back the last one."""
@@ -66,6 +66,22 @@ def read_regular(path: Path, limit: int, *, follow_symlinks: bool = True, dir_fd
     if len(data) > limit:
         raise OSError(errno.EFBIG, "too large", str(path))
     return data
+
+
+def open_private_log(path: Path) -> int:
+    """Open a private file (0600) to append to it, and return its descriptor. A missing file is created.
+
+    Raises:
+        OSError: it cannot be opened, or is not a regular file (EINVAL; ENXIO for a FIFO that nothing reads).
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
+    descriptor = os.open(path, flags, PRIVATE_FILE_MODE)
+    try:
+        _require_regular(os.fstat(descriptor), path)
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def write_private(path: Path, data: bytes) -> None:
@@ -118,7 +134,7 @@ def _create_private(path: Path) -> int:
     try:
         return os.open(path, flags, PRIVATE_FILE_MODE)
     except FileNotFoundError:
-        path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         return os.open(path, flags, PRIVATE_FILE_MODE)
 
 
@@ -162,6 +178,25 @@ def regular_file_version(file: Path, limit: int) -> FileVersion | None:
     except FileNotFoundError:
         return None
     return file_version(status) if stat.S_ISREG(status.st_mode) and status.st_size <= limit else None
+
+
+def insecure_file_warnings(file: Path, uid: int) -> tuple[str, ...]:
+    """Return a warning for each way in which users other than `uid` can change or replace a file of echod."""
+    try:
+        status, directory_status = file.stat(), file.parent.stat()
+    except OSError:
+        return ()  # left to the check
+    messages = []
+    if status.st_uid not in (uid, 0):
+        messages.append(f"{file} belongs to another user, who can change what echod does here. Change its owner.")
+    if status.st_mode & stat.S_IWOTH:
+        messages.append(f"{file} can be changed by every user of this machine. Run: chmod o-w {file}")
+    if directory_status.st_uid not in (uid, 0):
+        messages.append(f"{file.parent} belongs to another user, who can replace {file.name}. Change its owner.")
+    # In a sticky directory like /tmp only the owner of a file can rename it.
+    if directory_status.st_mode & stat.S_IWOTH and not directory_status.st_mode & stat.S_ISVTX:
+        messages.append(f"{file} can be replaced by every user of this machine. Run: chmod o-w {file.parent}")
+    return tuple(messages)
 
 
 class VersionedCache(Generic[Value]):

@@ -10,6 +10,9 @@ import io
 import logging
 import logging.handlers
 import os
+import re
+import threading
+import time
 from collections.abc import Callable, Mapping, MutableMapping
 from io import TextIOWrapper
 from pathlib import Path
@@ -18,11 +21,16 @@ from typing import Any, TextIO
 import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
+from echod.files import open_private_log
 from echod.log import mark_configured
+from echod.paths import make_private_directory
 
 _NOISY_LOGGERS = ("apscheduler", "watchdog", "filelock", "tzlocal", "asyncio")
 _MAX_LOG_BYTES = 1_000_000
 _LOG_BACKUPS = 4
+_REPEAT_SECONDS = 60.0
+_MAX_REMEMBERED_LINES = 256
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SYSLOG_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 
 
@@ -51,11 +59,48 @@ def configure(level: str, stream: TextIO, environ: Mapping[str, str], *, file: P
     for name in _NOISY_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
     structlog.configure(
-        processors=[structlog.stdlib.filter_by_level, *shared, structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[
+            structlog.stdlib.filter_by_level,
+            RepeatFilter(),
+            *shared,
+            structlog.stdlib.ProcessorFormatter.wrap_for_formatter,
+        ],
         logger_factory=structlog.stdlib.LoggerFactory(),
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
+
+
+class RepeatFilter:
+    """Drops a line that reports the same problem as one a moment ago, as a full disk causes several times a second.
+
+    The first line after the pause has the number of dropped ones as `repeated`. Lines without an `error` or a `reason`
+    are reports of work and are never dropped.
+    """
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._lines: dict[str, tuple[float, int]] = {}
+        self._lock = threading.Lock()
+
+    def __call__(self, logger: Any, name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+        """Return the event, or raise `structlog.DropEvent`."""
+        del logger, name
+        if "error" not in event and "reason" not in event:
+            return event
+        key, now = repr(sorted((field, repr(value)) for field, value in event.items())), self._monotonic()
+        with self._lock:
+            since, repeated = self._lines.get(key, (float("-inf"), 0))
+            if now - since < _REPEAT_SECONDS:
+                self._lines[key] = (since, repeated + 1)
+                raise structlog.DropEvent
+            self._lines.pop(key, None)
+            if len(self._lines) >= _MAX_REMEMBERED_LINES:
+                del self._lines[next(iter(self._lines))]
+            self._lines[key] = (now, 0)
+        if repeated:
+            event["repeated"] = repeated
+        return event
 
 
 class _LazyLogFileHandler(logging.handlers.RotatingFileHandler):
@@ -71,8 +116,8 @@ class _LazyLogFileHandler(logging.handlers.RotatingFileHandler):
         """
 
     def _open(self) -> TextIOWrapper:
-        Path(self.baseFilename).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        descriptor = os.open(self.baseFilename, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+        make_private_directory(Path(self.baseFilename).parent)
+        descriptor = open_private_log(Path(self.baseFilename))
         return TextIOWrapper(io.FileIO(descriptor, "a"), encoding=self.encoding, write_through=True)
 
 
@@ -83,10 +128,22 @@ def _build_processors(
     if for_terminal:
         colors = not environ.get("NO_COLOR")
         plain_traceback = structlog.dev.plain_traceback
-        return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain_traceback)]
+        return [
+            strip,
+            _escape_values,
+            structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain_traceback),
+        ]
     tracebacks = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False, max_frames=20))
     json = structlog.processors.JSONRenderer(ensure_ascii=False)
     return [strip, tracebacks, _with_syslog_priority(json) if _is_journal(stream, environ) else json]
+
+
+def _escape_values(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escape control characters in the values, such as names of files, which could act on the terminal."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = _CONTROL_CHARACTERS.sub(lambda match: f"\\x{ord(match[0]):02x}", value)
+    return event
 
 
 def _with_syslog_priority(

@@ -7,10 +7,16 @@ inspections. An idle daemon writes only there, so that it writes nothing to the 
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import os
-from collections.abc import Mapping
+import pwd
+import stat
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import platformdirs
 
@@ -19,6 +25,9 @@ from echod.errors import ConfigurationError, StateError, os_reason
 APP_NAME = "echod"
 PRIVATE_DIR_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
+MAX_PATH_LENGTH = 4096
+"""No system opens a longer path (PATH_MAX of Linux). Resolving one takes time that grows with its square."""
+
 RUN_USER = Path("/run/user")
 
 
@@ -29,11 +38,27 @@ class Paths:
     state: Path
     runtime: Path
     config_file: Path
+    data: Path | None = None
+
+    @property
+    def sessions(self) -> Path:
+        """The default directory of conversation archives. They are the user's data, not state of echod."""
+        return (self.data or self.state / "data") / "sessions"
+
+    @property
+    def session_projects(self) -> Path:
+        """The projects whose conversations are archived because the user asked for it, one absolute path a line."""
+        return self.state / "session-projects"
 
     @property
     def database(self) -> Path:
         """The SQLite database. It is rebuilt from the disk if it is damaged."""
         return self.state / "echod.db"
+
+    @property
+    def search_index(self) -> Path:
+        """The index that searches read. It is derived from the disk, so it may be deleted at any time."""
+        return self.state / "search.db"
 
     @property
     def journal(self) -> Path:
@@ -89,6 +114,11 @@ class Paths:
         return self.runtime / "status.json"
 
     @property
+    def warnings(self) -> Path:
+        """Since when each warning of the status exists."""
+        return self.runtime / "warnings.json"
+
+    @property
     def inspections(self) -> Path:
         """The stored inspections, so that the next process need not read unchanged files."""
         return self.runtime / "inspections.json"
@@ -102,53 +132,163 @@ class Paths:
         """Make the directories that commands and the daemon write into (mode 0700).
 
         Raises:
-            StateError: one of them cannot be made.
+            StateError: one of them cannot be made, or others control it.
         """
+        self._refuse_foreign_directories()
         for directory in (self.state, self.journal, self.spool, self.runtime, self.canary):
             try:
-                directory.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+                make_private_directory(directory)
             except OSError as error:
                 raise StateError(
                     f"The directory {directory} cannot be made: {os_reason(error)}; check the path and its "
                     "permissions, or set ECHOD_STATE_DIR (and ECHOD_RUNTIME_DIR) to a directory of yours."
                 ) from error
 
+    def _refuse_foreign_directories(self) -> None:
+        uid, reason = os.getuid(), None
+        with contextlib.suppress(OSError):  # making it reports why
+            if self.state.stat().st_uid != uid:
+                reason = f"{self.state} belongs to another user"
+        if self.runtime.parent != self.state:
+            reason = reason or foreign_reason(self.runtime, uid)
+        if reason is not None:
+            raise StateError(
+                f"{reason}, so echod does not use it. Set ECHOD_STATE_DIR and ECHOD_RUNTIME_DIR to directories of "
+                "yours, or unset them."
+            )
+
+
+def make_private_directory(path: Path) -> None:
+    """Make a directory and the missing ones above it, all private (0700) whatever the umask.
+
+    Raises:
+        OSError: one of them cannot be made.
+    """
+    if not path.parent.exists():
+        make_private_directory(path.parent)
+    path.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
+
 
 def paths_from_environment(environ: Mapping[str, str]) -> Paths:
     """Return the platform's directories, or those of `ECHOD_STATE_DIR`, `ECHOD_RUNTIME_DIR` and `ECHOD_CONFIG`.
 
     Raises:
-        ConfigurationError: one of those variables is not an absolute path.
+        ConfigurationError: one of those variables is not an absolute path, or there is no home directory.
     """
-    state = _absolute(environ, "ECHOD_STATE_DIR") or platformdirs.user_state_path(APP_NAME)
+    state = _absolute(environ, "ECHOD_STATE_DIR") or _user_directory(environ, _STATE_HOME)
     runtime = _absolute(environ, "ECHOD_RUNTIME_DIR") or _default_runtime(environ, state)
-    config = _absolute(environ, "ECHOD_CONFIG") or platformdirs.user_config_path(APP_NAME) / "config.toml"
-    return Paths(state=state, runtime=runtime, config_file=config)
+    config = _absolute(environ, "ECHOD_CONFIG") or _user_directory(environ, _CONFIG_HOME) / "config.toml"
+    # A state directory of one's own holds everything: a second installation must not share the user's data.
+    data = None if environ.get("ECHOD_STATE_DIR") else _user_directory(environ, _DATA_HOME)
+    return Paths(state=state, runtime=runtime, config_file=config, data=data)
+
+
+def home_directory(environ: Mapping[str, str]) -> Path:
+    """Return the user's home directory: `HOME`, else that of the user's account.
+
+    Raises:
+        ConfigurationError: there is neither, as for a user id that a container made up.
+    """
+    home = Path(environ.get("HOME", ""))
+    if home.is_absolute():
+        return home
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
+        raise ConfigurationError(
+            f"HOME is not set, and the user id {os.getuid()} has no account with a home directory. "
+            "Set HOME to a directory of yours."
+        ) from error
 
 
 def claude_home(environ: Mapping[str, str]) -> Path:
     """Return Claude Code's own directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`."""
-    return _absolute(environ, "CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
+    return _absolute(environ, "CLAUDE_CONFIG_DIR") or home_directory(environ) / ".claude"
+
+
+class _UserDirectory(NamedTuple):
+    """A directory of the user for all programs: its place below the home directory, and how to find echod's in it."""
+
+    default: str
+    find: Callable[[str], Path]
+
+
+_IS_MACOS: Final = sys.platform == "darwin"
+_MACOS_DEFAULT: Final = "Library/Application Support"
+_STATE_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/state", platformdirs.user_state_path)
+_DATA_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/share", platformdirs.user_data_path)
+_CONFIG_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".config", platformdirs.user_config_path)
+
+
+def _user_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Path:
+    try:
+        return directory.find(APP_NAME)
+    except RuntimeError:  # platformdirs found no home directory
+        return home_directory(environ) / directory.default / APP_NAME
+
+
+def conversations_name(project: Path) -> str:
+    """Return the name of a project's directory of conversations: readable, and different for every path."""
+    digest = hashlib.sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in project.name).strip("-.")
+    return f"{name[:60] or 'project'}-{digest}"
+
+
+def codex_home(environ: Mapping[str, str]) -> Path:
+    """Return Codex's own directory: `CODEX_HOME`, else `~/.codex`."""
+    return _absolute(environ, "CODEX_HOME") or home_directory(environ) / ".codex"
 
 
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:
     # A shell without a login session (cron, ssh to another user) lacks the variable, but must find the files of a
-    # daemon that has one. platformdirs would return a path in the shared /tmp.
-    xdg_runtime = environ.get("XDG_RUNTIME_DIR", "")
-    if Path(xdg_runtime).is_absolute():
-        return Path(xdg_runtime) / APP_NAME
-    user_runtime = RUN_USER / str(os.getuid())
-    return user_runtime / APP_NAME if user_runtime.is_dir() else state / "run"
+    # daemon that has one. After su or sudo the variable is another user's. platformdirs would return a path in the
+    # shared /tmp.
+    for base in (Path(environ.get("XDG_RUNTIME_DIR", "")), RUN_USER / str(os.getuid())):
+        # Root's own directory can be seen after su, and not used.
+        usable = base.is_absolute() and base.is_dir() and os.access(base, os.W_OK | os.X_OK)
+        if usable and foreign_reason(base / APP_NAME, os.getuid()) is None:
+            return base / APP_NAME
+    return state / "run"
+
+
+def foreign_reason(directory: Path, uid: int) -> str | None:
+    """Return why other users may control the content of a runtime directory, as half a sentence; None if they cannot.
+
+    `su` and `sudo -E` keep variables that name another user's directory. In a directory of others, and in one that all
+    may write (unless only owners can rename there, as in `/tmp`), anything can be put in the place of echod's own.
+    """
+    try:
+        above = directory.parent.stat()
+    except OSError:
+        return None  # creating it reports why
+    if above.st_uid not in {uid, 0}:
+        return f"{directory.parent} belongs to another user"
+    if above.st_mode & stat.S_IWOTH and not above.st_mode & stat.S_ISVTX:
+        return f"every user may write to {directory.parent}"
+    try:
+        own = directory.lstat()
+    except OSError:
+        return None
+    if stat.S_ISLNK(own.st_mode):
+        return f"{directory} is a symbolic link"
+    if own.st_uid != uid:
+        return f"{directory} belongs to another user"
+    return f"every user may write to {directory}" if own.st_mode & stat.S_IWOTH else None
 
 
 def _absolute(environ: Mapping[str, str], name: str) -> Path | None:
     value = environ.get(name, "")
     if not value:
         return None
-    path = Path(value).expanduser()
+    path = expand_home(value)
     if not path.is_absolute():
         raise ConfigurationError(f"{name} must be an absolute path, not {value!r}; change it or unset it.")
     return path
+
+
+def expand_home(path: str | Path) -> Path:
+    """Replace `~` and `~user` at the beginning of a path. Where there is no such home directory, the path stays."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111  Path raises an error for an unknown user
 
 
 def not_absolute_reason(pattern: str) -> str | None:
@@ -156,6 +296,28 @@ def not_absolute_reason(pattern: str) -> str | None:
     if os.path.expanduser(pattern).startswith(os.sep):  # noqa: PTH111  a pattern is no path
         return None
     return f"{pattern!r} is not absolute; write it from / or ~ on, like '~/src/*'"
+
+
+def insecure_directory_warnings(paths: Paths, uid: int) -> tuple[str, ...]:
+    """Return a sentence for each directory of echod that users other than `uid` can change."""
+    messages = []
+    for directory in dict.fromkeys((paths.state, paths.runtime)):
+        try:
+            status = directory.stat()
+        except OSError:
+            continue  # reported where it is used
+        if status.st_uid != uid:
+            messages.append(f"{directory} belongs to another user, who can change what echod does. Change its owner.")
+        elif status.st_mode & stat.S_IWOTH:
+            messages.append(
+                f"{directory} is open to all users of this machine, who can write there. Run: chmod 700 {directory}"
+            )
+    return tuple(messages)
+
+
+def is_openable_path(text: str) -> bool:
+    """Return whether a text from outside is an absolute path that a system could open; a longer one costs time."""
+    return text.startswith(os.sep) and "\0" not in text and len(text) <= MAX_PATH_LENGTH
 
 
 def is_utf8(path: Path) -> bool:

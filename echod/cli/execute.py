@@ -7,9 +7,9 @@ A manual job has a number, a row in `echod jobs` and an undo, like any other job
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
 import click
 
@@ -22,7 +22,7 @@ from echod.runtime.locks import this_process, worker_lock
 from echod.scheduler.gate import ProjectGate, describe_verdict
 from echod.state.job import Job, JobKind, Need
 from echod.store.changes import CommitGate, no_gate
-from echod.store.errors import BusyError
+from echod.store.errors import BusyError, RefusedError
 from echod.store.layout import Role, global_root
 from echod.workflows.model import GateState
 
@@ -47,6 +47,19 @@ class WriteNotAllowedError(EchodError):
 
 class JobRefusedError(EchodError):
     """A file was left unchanged. The text is the reason."""
+
+
+_REFUSALS = (WriteNotAllowedError, JobRefusedError, UsageError, BusyError, RefusedError)
+"""Errors after which nothing was changed for the reason in the message. Any other error is a failure."""
+
+_UNGATED_KINDS = frozenset({JobKind.REMEMBER})
+"""Kinds that only add text for the user. They append as agents do, so a workflow does not hold them."""
+
+
+def report_already_so(context: CommandContext, text: str) -> NoReturn:
+    """Report that everything is as the user wants it, with exit code 0. Every command uses this for such a request."""
+    context.print_info(wrap(f"{capitalize(text).rstrip('.')}. Nothing was changed.", hang="  "))
+    raise click.exceptions.Exit(0)
 
 
 class WriteOptions(NamedTuple):
@@ -167,18 +180,22 @@ class ManualJobResult(NamedTuple):
 
 
 class JobRunner(NamedTuple):
-    """Runs manual jobs for a command. With `force` they run even while a workflow is active."""
+    """Runs manual jobs for a command. With `force` they run even while a workflow is active.
+
+    They wait for a running job for `lock_timeout` seconds.
+    """
 
     context: CommandContext
     services: Services
     force: bool
+    lock_timeout: float = LOCK_TIMEOUT_SECONDS
 
     def run(
         self,
         manual_job: ManualJob,
         action: Callable[[JobContext], JobOutcome],
         *,
-        prepare: Callable[[], None] = lambda: None,
+        prepare: Callable[[], object] = lambda: None,
     ) -> ManualJobResult:
         """Run a job on one role at once. The role is locked for it.
 
@@ -189,7 +206,8 @@ class JobRunner(NamedTuple):
 
         Raises:
             WriteNotAllowedError: a workflow is active; nothing was changed.
-            EchodError: an error of `action`, or its outcome; the job is recorded as given up.
+            EchodError: an error of `action`, or its outcome; the job is recorded as refused, or given up after a
+                failure.
         """
         is_global = global_root(manual_job.role.store) is not None
 
@@ -212,13 +230,15 @@ class JobRunner(NamedTuple):
 
         Raises:
             WriteNotAllowedError: a workflow is active; nothing was changed.
-            EchodError: an error of `work`, or its outcome; the job is recorded as given up.
+            EchodError: an error of `work`, or its outcome; the job is recorded as refused, or given up after a failure.
         """
         context, queue = self.context, self.services.queue
         role, now = manual_job.role, context.now()
-        gate = _RecordingGate(self._commit_gate(role))
+        if global_root(role.store) is None:
+            adopt_moved(context, self.services, [role.store.project])
+        gate = _RecordingGate(self._commit_gate(manual_job))
         need = Need(manual_job.kind, role.store.key, role.name, f"requested at {now}", manual_job.reason, now)
-        with worker_lock(context.paths.worker_lock, this_process(), LOCK_TIMEOUT_SECONDS):
+        with worker_lock(context.paths.worker_lock, this_process(), self.lock_timeout):
             queue.recover(process_is_alive, now)
             job = queue.start_manual(need, now)
             try:
@@ -227,9 +247,10 @@ class JobRunner(NamedTuple):
                 done = done_or_raise(work(self._resources(job, gate)))
             except EchodError as error:
                 if gate.last_reason is not None:
-                    queue.finish(job, f"nothing was done: {gate.last_reason}", context.now())
+                    queue.refuse(job, gate.last_reason, context.now())
                     raise workflow_running_error(role.store.project, gate.last_reason) from error
-                queue.give_up(job, str(error), context.now())
+                end = queue.refuse if isinstance(error, _REFUSALS) else queue.give_up
+                end(job, str(error), context.now())
                 raise
             except BaseException as error:
                 queue.give_up(job, f"An unexpected {type(error).__name__} ended it.", context.now())
@@ -237,9 +258,10 @@ class JobRunner(NamedTuple):
             queue.finish(job, done.summary, context.now())
         return ManualJobResult(job, done.summary, done.skipped)
 
-    def _commit_gate(self, role: Role) -> CommitGate:
+    def _commit_gate(self, manual_job: ManualJob) -> CommitGate:
+        role = manual_job.role
         # The global store belongs to no project, so no workflow blocks it.
-        if self.force or global_root(role.store) is not None:
+        if self.force or manual_job.kind in _UNGATED_KINDS or global_root(role.store) is not None:
             return no_gate
         return build_manual_gate(self.context, self.services.read_context.project_gate, role.store.project)
 
@@ -252,6 +274,20 @@ class JobRunner(NamedTuple):
             gate=gate,
             clock=self.context.now,
         )
+
+
+def adopt_moved(context: CommandContext, services: Services, projects: Iterable[Path]) -> None:
+    """Carry along what is recorded about projects that were moved to where they are now, and report it."""
+    for moved in services.recorded_projects.adopt_moved(projects, lock_seconds=LOCK_TIMEOUT_SECONDS):
+        context.print_info(moved_text(moved.old, moved.new))
+
+
+def moved_text(old: Path, new: Path) -> str:
+    """Return the report about a project that was moved."""
+    return wrap(
+        f"{short_path(str(new))} was {short_path(str(old))} before. Its history, undo, ages and pins are kept.",
+        hang="  ",
+    )
 
 
 class _RecordingGate:

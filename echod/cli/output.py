@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import sys
 import textwrap
 import traceback
-from datetime import date, datetime
+from datetime import date
 from pathlib import Path
+from typing import TextIO
 
-from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, paths_from_environment
+from echod.clock import local_datetime
+from echod.files import open_private_log
+from echod.paths import make_private_directory, paths_from_environment
 
 WIDTH = 80
+_UNSAFE = re.compile(
+    r"(?P<style>\x1b\[[0-9;]{0,15}m|\r\x1b\[K)"
+    r"|\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udc9f]"
+)
 UNTITLED = "(untitled)"
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
@@ -38,6 +47,43 @@ def sanitize(text: str) -> str:
     return "".join(character if character.isprintable() else " " for character in text)
 
 
+class SafeTextOutput(io.TextIOWrapper):
+    """A standard stream on which no text can act as a command of the terminal.
+
+    Names, titles and messages come from anywhere, and every command prints some. Control characters, characters that
+    reorder text, and what no encoding has are written as an escape that JSON has too. On a terminal, the colours and
+    the progress line of echod itself pass.
+    """
+
+    _wrapped: TextIO
+
+    @classmethod
+    def wrap(cls, stream: TextIO) -> TextIO:
+        """Return a safe stream to the same file. A stream that is not a text file's is returned as it is."""
+        if not isinstance(stream, io.TextIOWrapper) or isinstance(stream, cls):
+            return stream
+        safe = cls(
+            stream.buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=stream.line_buffering,
+            write_through=stream.write_through,
+        )  # fmt: skip
+        safe._wrapped = stream  # which would close the file at its end
+        return safe
+
+    def write(self, text: str) -> int:
+        """Write `text` with its unsafe characters escaped. Return the number of its characters."""
+        super().write(escape_unsafe(text, keep_styles=self.isatty()))
+        return len(text)
+
+
+def escape_unsafe(text: str, *, keep_styles: bool) -> str:
+    """Return `text` with an escape for each character that could act on a terminal, except styles if those are kept."""
+
+    def escape(match: re.Match[str]) -> str:
+        return match[0] if keep_styles and match["style"] else "".join(f"\\u{ord(unsafe):04x}" for unsafe in match[0])
+
+    return _UNSAFE.sub(escape, text)
+
+
 def title_text(title: str) -> str:
     """Format the title of an entry, which may be empty."""
     return sanitize(title) or UNTITLED
@@ -61,9 +107,15 @@ def format_duration(seconds: float) -> str:
     return f"{whole // _DAY} days"
 
 
+_SOON_SECONDS = 120.0
+"""Within this time, "again at 14:25" would name the present minute."""
+
+
 def format_timestamp(at: float, now: float) -> str:
-    """Format a moment in local time: `14:05` today, otherwise with the date."""
-    local, today = datetime.fromtimestamp(at).astimezone(), datetime.fromtimestamp(now).astimezone()
+    """Format a moment in local time: `14:05` today, with seconds if it is about to come, otherwise with the date."""
+    local, today = local_datetime(at), local_datetime(now)
+    if 0 < at - now < _SOON_SECONDS:
+        return local.strftime("%H:%M:%S")
     return local.strftime("%H:%M" if local.date() == today.date() else "%Y-%m-%d %H:%M")
 
 
@@ -74,7 +126,12 @@ def iso_date(day: date | None) -> str | None:
 
 def short_path(path: str) -> str:
     """Format `path` with `~` for the home directory."""
-    home = str(Path.home())
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # there is none
+        return path
+    if home == os.sep:
+        return path
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 
@@ -107,8 +164,8 @@ def write_crash_report(error: Exception) -> str:
     text = "".join(traceback.format_exception(error))
     try:
         log = paths_from_environment(os.environ).log_file
-        log.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
-        with os.fdopen(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND, PRIVATE_FILE_MODE), "a") as file:
+        make_private_directory(log.parent)
+        with os.fdopen(open_private_log(log), "a") as file:
             file.write(text)
     except Exception:  # noqa: BLE001  if even that fails, only the terminal is left
         sys.stderr.write(text)

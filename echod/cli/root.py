@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, Typ
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
-from echod import __version__
 from echod.cli.options import PATH
 from echod.errors import ExitCode
 
@@ -41,7 +40,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Get started",
         (
-            CommandEntry("init", "projects:init", "Create a project's memory directory with its roles."),
+            CommandEntry("init", "init:init", "Create a project's memory directory with its roles."),
             CommandEntry("add", "projects:add", "Register a project for maintenance."),
             CommandEntry("service", "service:service", "Install and control the background service."),
             CommandEntry("config", "config:config", "Show and check the settings."),
@@ -54,6 +53,8 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
         "Inspect",
         (
             CommandEntry("status", "status:status", "Show service health, queued work and warnings."),
+            CommandEntry("search", "search:search", "Find entries, learnings and solutions by words."),
+            CommandEntry("brief", "search:brief", "Summarize the memory that matters for a task."),
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
             CommandEntry("explain", "entries:explain", "Explain an entry's score and the rules that apply to it."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
@@ -89,15 +90,21 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("scrub", "scrub:scrub", "Find and remove secrets on disk."),
             CommandEntry("pause", "projects:pause", "Stop writing to memory until `echod resume`."),
             CommandEntry("resume", "projects:resume", "Resume writing to memory."),
+            CommandEntry("move", "projects:move", "Tell echod that a project was moved or renamed."),
             CommandEntry("remove", "projects:remove", "Unregister a project."),
         ),
     ),
     (
         "Integrations",
         (
+            CommandEntry("sessions", "sessions:sessions", "Archive the conversations of agents, and search them."),
             CommandEntry("claude", "claude:claude", "Connect Claude Code through its plugin."),
+            CommandEntry("mcp", "mcp:mcp", "Serve search to an agent through MCP."),
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
             CommandEntry("record-access", "entries:record_access", "Record that entries were referenced."),
+            CommandEntry(
+                "import-access", "access:import_access", "Import the access log of the workflow plugin's search index."
+            ),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
         ),
     ),
@@ -173,8 +180,14 @@ def complete_command(incomplete: str) -> list[CompletionItem]:
 @click.option("--config", metavar="FILE", type=PATH, help="Read the settings from FILE.")
 @click.option("--quiet", is_flag=True, help="Print only errors and requested output.")
 @click.option("--no-color", is_flag=True, help="Print without colours, as NO_COLOR does.")
-@click.version_option(
-    __version__, "-V", "--version", message="%(prog)s %(version)s", help="Print the version and exit."
+@click.option(
+    "-V",
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=lambda ctx, _, asked: _print_version(ctx) if asked else None,
+    help="Print the version and exit.",
 )
 @click.pass_context
 def app(ctx: click.Context, *, config: Path | None, quiet: bool, no_color: bool) -> None:
@@ -186,6 +199,14 @@ def app(ctx: click.Context, *, config: Path | None, quiet: bool, no_color: bool)
         return CommandContext.from_process(config, quiet=quiet, no_color=no_color)
 
     ctx.obj = build_context
+
+
+def _print_version(ctx: click.Context) -> None:
+    """Print the version, and the commit if this is a checkout or was installed from one."""
+    from echod.cli.version import version_text  # reads files, which no other command needs
+
+    click.echo(f"{ctx.command_path} {version_text()}")
+    ctx.exit()
 
 
 def run_command_line(arguments: Sequence[str]) -> int:

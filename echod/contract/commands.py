@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from echod.contract.status import SCHEMA, PackInfo
+from echod.contract.status import SCHEMA, PackInfo, Timestamp
 
 
 class AuditedPack(NamedTuple):
@@ -175,10 +175,10 @@ class JobInfo(NamedTuple):
     attempts: int
     reason: str
     result: str
-    due: float
-    queued_at: float
-    started_at: float | None
-    finished_at: float | None
+    due: Timestamp
+    queued_at: Timestamp
+    started_at: Timestamp | None
+    finished_at: Timestamp | None
 
 
 class JobsReport(NamedTuple):
@@ -195,7 +195,7 @@ class LoggedJob(NamedTuple):
     kind: str
     store: str
     role: str
-    at: float
+    at: Timestamp
     summary: str
     undone_by: int | None
 
@@ -271,17 +271,21 @@ class ProjectsReport(NamedTuple):
 
 
 class ReviewItem(NamedTuple):
-    """A row of `echod review`: its text, the headings that it is about, and what each answer would change."""
+    """A row of `echod review`: its text, the headings that it is about, and what each answer would change.
+
+    `accept` and `reject` are None for information, which can only be dismissed.
+    """
 
     id: str
     store: str
     role: str
     kind: str
-    at: float
+    at: Timestamp
     text: str
     titles: tuple[str, ...]
-    accept: str
-    reject: str
+    accept: str | None
+    reject: str | None
+    dismiss: str
 
 
 class ReviewReport(NamedTuple):
@@ -369,7 +373,7 @@ class EntryJobInfo(NamedTuple):
 
     job: int | None
     kind: str
-    at: float
+    at: Timestamp
     action: str
 
 

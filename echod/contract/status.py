@@ -9,19 +9,27 @@ from __future__ import annotations
 import dataclasses
 import functools
 import json
+import math
 import types
 import typing
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from enum import StrEnum
-from typing import Any, NamedTuple, TypeVar
+from typing import Annotated, Any, NamedTuple, TypeVar
 
 SCHEMA = 1
+
+Timestamp = Annotated[float, "time"]
+"""A moment: Unix seconds in Python, ISO 8601 in JSON. Only a field of this type is printed as a time."""
 
 Report = TypeVar("Report")
 
 
 def to_json(report: Any) -> str:
-    """Return one JSON object with `schema` first, indented, because users read it too."""
+    """Return one JSON object with `schema` first, indented, because users read it too.
+
+    A `Timestamp` is printed as ISO 8601 in UTC with milliseconds: `2026-11-28T09:30:00.000Z`.
+    """
     values = _plain(report)
     ordered = {"schema": values.pop("schema"), **values} if "schema" in values else values
     return json.dumps(ordered, ensure_ascii=False, indent=2)
@@ -29,16 +37,28 @@ def to_json(report: Any) -> str:
 
 def _plain(value: Any) -> Any:
     """Return a value as `json.dumps` takes it. Named tuples and dataclasses become objects."""
-    if isinstance(value, tuple):
-        names: tuple[str, ...] | None = getattr(value, "_fields", None)
-        if names is None:
-            return [_plain(item) for item in value]
-        return {name: _plain(item) for name, item in zip(names, value, strict=True)}
     if isinstance(value, dict):
         return {key: _plain(item) for key, item in value.items()}
-    if dataclasses.is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in dataclasses.fields(value)}
+    if isinstance(value, tuple) and not hasattr(value, "_fields"):
+        return [_plain(item) for item in value]
+    if isinstance(value, tuple) or dataclasses.is_dataclass(value):
+        kind: Any = type(value)
+        times = _time_fields(kind)
+        fields = ((name, getattr(value, name)) for name in _field_types(kind))
+        return {name: _iso_time(field) if name in times else _plain(field) for name, field in fields}
     return value
+
+
+def _iso_time(moment: float | None) -> str | None:
+    """Return a moment as ISO 8601 in UTC. A moment beyond the calendar becomes its first or last one."""
+    if moment is None:
+        return None
+    bounded = min(max(moment, _FIRST_MOMENT), _LAST_MOMENT)
+    return datetime.fromtimestamp(bounded, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+_FIRST_MOMENT = datetime(1, 1, 1, tzinfo=UTC).timestamp()
+_LAST_MOMENT = datetime(9999, 12, 31, 23, 59, 59, tzinfo=UTC).timestamp()
 
 
 def from_json(kind: type[Report], text: str) -> Report:
@@ -52,7 +72,7 @@ def from_json(kind: type[Report], text: str) -> Report:
         if values["schema"] != SCHEMA:
             raise ValueError(f"schema {values['schema']} is not {SCHEMA}")
         report = _decode(kind, values)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
         raise ValueError(f"this is not a {kind.__name__}") from error
     assert isinstance(report, kind)  # noqa: S101  for the type checker
     return report
@@ -63,7 +83,9 @@ def _decode(hint: Any, value: Any) -> Any:
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
     if value is None:
         return None
-    if origin is types.UnionType:
+    if hint == Timestamp:
+        return datetime.fromisoformat(value).timestamp()
+    if origin in _UNIONS:
         return _decode(next(kind for kind in arguments if kind is not types.NoneType), value)
     if origin is tuple:
         return tuple(_decode(arguments[0], item) for item in value)
@@ -71,13 +93,36 @@ def _decode(hint: Any, value: Any) -> Any:
         return {key: _decode(arguments[1], item) for key, item in value.items()}
     if isinstance(hint, type) and (dataclasses.is_dataclass(hint) or hasattr(hint, "_fields")):
         return hint(**{name: _decode(kind, value[name]) for name, kind in _field_types(hint).items() if name in value})
-    return hint(value) if isinstance(hint, type) and issubclass(hint, StrEnum) else value
+    if isinstance(hint, type) and issubclass(hint, StrEnum):
+        return hint(value)
+    if hint in _SCALARS and not _is_scalar(hint, value):
+        raise ValueError(f"{value!r:.40} is not of the type {hint.__name__}")
+    return value
+
+
+_SCALARS = (str, int, float, bool)
+
+
+def _is_scalar(hint: type, value: Any) -> bool:
+    if hint is float:
+        return type(value) is int or (type(value) is float and math.isfinite(value))
+    return type(value) is hint
+
+
+_UNIONS = (types.UnionType, typing.Union)
 
 
 @functools.cache
 def _field_types(kind: type) -> dict[str, Any]:
     """Return the types of the fields, evaluated once, since a status has a thousand values."""
-    return typing.get_type_hints(kind)
+    return typing.get_type_hints(kind, include_extras=True)
+
+
+@functools.cache
+def _time_fields(kind: type) -> frozenset[str]:
+    """Return the names of the fields that are a `Timestamp`, or None."""
+    types_of_fields = _field_types(kind).items()
+    return frozenset(name for name, hint in types_of_fields if Timestamp in (hint, *typing.get_args(hint)))
 
 
 MAX_COUNTED_FINDINGS = 10_000
@@ -102,11 +147,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class StatusWarning:
-    """A warning: a stable code, the time of its beginning (Unix seconds), a description, and what to do about it."""
+    """A warning: a stable code, the time of its beginning, a description, and what to do about it."""
 
     code: str
     severity: Severity
-    since: float
+    since: Timestamp
     text: str
     fix: str
 
@@ -130,10 +175,10 @@ class QueueInfo(NamedTuple):
 
 
 class JobKindInfo(NamedTuple):
-    """The times of the last success and failure of a kind of job (Unix seconds)."""
+    """The times of the last success and failure of a kind of job."""
 
-    last_success: float | None = None
-    last_failure: float | None = None
+    last_success: Timestamp | None = None
+    last_failure: Timestamp | None = None
 
 
 class GateReason(NamedTuple):
@@ -142,8 +187,8 @@ class GateReason(NamedTuple):
     marker: str
     text: str
     holds: bool = True
-    since: float | None = None
-    until: float | None = None
+    since: Timestamp | None = None
+    until: Timestamp | None = None
     pid: int | None = None
 
 
@@ -152,7 +197,7 @@ class GateReport(NamedTuple):
 
     state: str
     reasons: tuple[GateReason, ...] = ()
-    until: float | None = None
+    until: Timestamp | None = None
     schema: int = SCHEMA
 
 
@@ -190,17 +235,17 @@ class WaitingJob(NamedTuple):
     role: str
     state: str
     reason: str
-    due: float
+    due: Timestamp
 
 
 @dataclass(frozen=True, slots=True)
 class HookEventCount:
-    """The number of events reported by agents' hooks with one outcome; `last` (Unix seconds) is None if unknown."""
+    """The number of events reported by agents' hooks with one outcome; `last` is None if unknown."""
 
     event: str
     outcome: str
     count: int
-    last: float | None = None
+    last: Timestamp | None = None
 
 
 class PackInfo(NamedTuple):
@@ -228,6 +273,23 @@ class PackInfo(NamedTuple):
     problem: str | None = None
 
 
+class SessionsInfo(NamedTuple):
+    """The conversations of a project, if they are archived.
+
+    `waiting` sessions have something that is not archived yet; `expiring` of them are within three days of the deletion
+    by the host, which keeps transcripts for `host_days` days. `pressure` is `none`, `notice`, `warning` or `full`.
+    """
+
+    project: str
+    root: str
+    archives: int
+    waiting: int
+    expiring: int
+    host_days: int
+    memory_percent: int
+    pressure: str
+
+
 @dataclass(frozen=True, slots=True)
 class StatusReport:
     """`echod status`: everything that the screen shows, and more."""
@@ -241,6 +303,7 @@ class StatusReport:
     stores: tuple[StoreInfo, ...] = ()
     hooks: tuple[HookEventCount, ...] = ()
     packs: tuple[PackInfo, ...] = ()
+    sessions: tuple[SessionsInfo, ...] = ()
     schema: int = SCHEMA
 
 

@@ -12,7 +12,7 @@ from collections.abc import Collection
 from pathlib import Path
 
 from echod.daemon.watcher import ChangedPaths, Watcher, WatchTargets
-from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
+from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 from echod.runtime import EVENTS_NOT_ARRIVING
 
 CANARY_INTERVAL_SECONDS = 10.0
@@ -86,7 +86,7 @@ class Canary:
             self._pending = pulse
 
     def _make_directory(self) -> None:
-        self.directory.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        make_private_directory(self.directory)
 
     def _record(self, error: OSError) -> None:
         self.write_error = f"the canary file could not be written ({error.strerror})"

@@ -18,6 +18,7 @@ from echod.app.services import Services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import EventSource
 from echod.daemon.notify import Notifier
+from echod.daemon.search_indexer import SearchIndexer
 from echod.daemon.secret_scan import SecretScanTask
 from echod.daemon.session_summaries import SessionSummaries
 from echod.daemon.status_publisher import StatusPublisher
@@ -25,6 +26,7 @@ from echod.daemon.timers import ClockJumpDetector, Debounce, IntervalScheduler
 from echod.daemon.watcher import WatchTargets
 from echod.daemon.worker_thread import DATABASE_RETRY_SECONDS, WorkerThread
 from echod.errors import StateError
+from echod.isolation import isolated
 from echod.jobs.base import JobDone
 from echod.log import get_logger
 from echod.projects.discovery import DiscoveredStores
@@ -44,8 +46,10 @@ from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
 from echod.state.database import DatabaseUnavailableError
+from echod.state.job import JobState
+from echod.state.repair import LOST_WITH_DATABASE
 from echod.status.collect import StatusCollector
-from echod.store.layout import Store
+from echod.store.layout import Store, store_at
 from echod.workflows import marker_directories
 from echod.workflows.model import GateState
 
@@ -68,9 +72,20 @@ SLOW_INSPECTION_SECONDS, HOLD_OFF_FACTOR = 0.1, 10.0
 """A store whose inspection takes at least this long is not inspected again for ten times as long, because its jobs
 need the processor."""
 
+PROBLEM_RETRY_SECONDS = 60.0
+"""How long after an error that no reader expected everything is inspected again."""
+
+_MAX_SHOWN_PROBLEMS = 20
+
 MAX_WAIT_SECONDS = HEARTBEAT_SECONDS
 
+_MAX_DEFERRED_JOBS = 10_000
+
 _SPOOL_KEY = ""
+
+_ADOPT_LOCK_SECONDS = 0.5
+"""A moved project that is not recognised now, since a job runs, is recognised at the next reconcile."""
+
 """Represents the hooks' events among the stores in the debounce."""
 
 
@@ -90,6 +105,7 @@ class DaemonLoop:
     reconcile_now: threading.Event
     interval_scheduler: IntervalScheduler
     clock_jumps: ClockJumpDetector
+    search_indexer: SearchIndexer
     settings_warning: StatusWarning | None = None
 
     def __post_init__(self) -> None:
@@ -106,6 +122,7 @@ class DaemonLoop:
         self._unwatched_stores: frozenset[str] = frozenset()
         self._unwatched_polled_at = 0.0
         self._finished_jobs: SimpleQueue[FinishedJob] = SimpleQueue()
+        self._waiting_stores: SimpleQueue[str] = SimpleQueue()
         self._gates_checked_at = self._heartbeat_at = 0.0
         self._packs_inspected_at: float | None = None
         self._awaiting_second_pass: set[str] = set()
@@ -113,6 +130,9 @@ class DaemonLoop:
         startup_warnings = (_rebuilt_warning(self.services), self.settings_warning)
         self._startup_warnings = tuple(warning for warning in startup_warnings if warning is not None)
         self._database_warning: StatusWarning | None = None
+        self._problems: list[str] = []
+        self._shown_problems: tuple[str, ...] = ()
+        self._retry_at: float | None = None
         self._has_disk_space = True
 
     @property
@@ -123,6 +143,11 @@ class DaemonLoop:
     def job_finished(self, finished: FinishedJob) -> None:
         """Record that a job ended, so its store has changed. Called in the worker's thread."""
         self._finished_jobs.put(finished)
+        self.wake.set()
+
+    def store_must_wait(self, store: Store) -> None:
+        """Record that the gate of a store holds the repair of its files. Called in the worker's thread."""
+        self._waiting_stores.put(store.key)
         self.wake.set()
 
     def run_once(self, wall: float, monotonic: float, worker_thread: WorkerThread) -> float:
@@ -136,12 +161,15 @@ class DaemonLoop:
         if not self.services.checked_database.database.is_current():
             raise StateError("The state database was deleted or replaced. Start echod again.")
         try:
-            self._process_changes(wall, monotonic, worker_thread)
+            with isolated("This round", self._problems.append):
+                self._process_changes(wall, monotonic, worker_thread)
             self._database_warning = None
         except DatabaseUnavailableError as error:
             self._report_database_unavailable(error, wall)
+        self._update_problems(monotonic)
         try:
-            self._status.update(self._discovered, wall, monotonic, lambda: self._daemon_warnings(wall, monotonic))
+            with isolated("The status"):
+                self._status.update(self._discovered, wall, monotonic, lambda: self._daemon_warnings(wall, monotonic))
         except DatabaseUnavailableError as error:
             self._report_database_unavailable(error, wall)
         self._write_heartbeat(wall, monotonic, worker_thread)
@@ -176,6 +204,18 @@ class DaemonLoop:
             self._status.mark_changed()
         self._inspect_packs(wall, monotonic)
 
+    def _update_problems(self, monotonic: float) -> None:
+        """Show the errors of this round in the status until a whole inspection succeeds, and request one."""
+        if self._problems:
+            self._shown_problems = tuple(dict.fromkeys((*self._shown_problems, *self._problems)))[:_MAX_SHOWN_PROBLEMS]
+            self._problems.clear()
+            self._retry_at = monotonic + PROBLEM_RETRY_SECONDS
+            self._status.mark_changed()
+        elif self._retry_at is not None and monotonic >= self._retry_at:
+            self._retry_at = None
+            self._shown_problems = ()
+            self.reconcile_now.set()
+
     def _report_database_unavailable(self, error: DatabaseUnavailableError, wall: float) -> None:
         # Jobs are paused until it can be used again. A full reconcile then replaces the events that were drained.
         log.warning("database_unavailable", error=str(error))
@@ -192,6 +232,8 @@ class DaemonLoop:
         self.services.read_context.save_inspections()
 
     def _collect_finished_jobs(self, monotonic: float) -> None:
+        while not self._waiting_stores.empty():
+            self._gated_stores.add(self._waiting_stores.get())
         while not self._finished_jobs.empty():
             finished = self._finished_jobs.get()
             if isinstance(finished.outcome, JobDone) and finished.outcome.changed:
@@ -200,25 +242,36 @@ class DaemonLoop:
             if finished.deferred_by_gate:
                 self._gated_stores.add(finished.job.store)
             self._status.mark_stale([finished.job.store])
+            self.search_indexer.request([store_at(Path(finished.job.store))])
 
     def _reconcile_all(self, now: float, monotonic: float) -> None:
         self._discovered = self.services.read_context.discover_stores()
-        self._projects_by_marker_directory = {
-            directory: project for project in self._discovered.projects for directory in marker_directories(project)
-        }
+        if self.services.recorded_projects.adopt_moved(self._discovered.projects, lock_seconds=_ADOPT_LOCK_SECONDS):
+            self._discovered = self.services.read_context.discover_stores()
+        self._projects_by_marker_directory = {}
+        for project in self._discovered.projects:
+            with isolated(str(project), self._problems.append):
+                self._projects_by_marker_directory |= dict.fromkeys(marker_directories(project), project)
         roots = (*(store.root for store in self._discovered.stores), *sorted(self._discovered.expected_roots))
         hints = (*self._projects_by_marker_directory, self.services.paths.state, self.services.paths.spool)
         self.event_source.watch(WatchTargets(roots=roots, hints=tuple(dict.fromkeys(hints))))
         self.services.inbox.refresh(now)
+        if self._reconciled_at is None:  # an earlier process may have deferred them
+            deferred = self.services.queue_view.list_jobs({JobState.DEFERRED}, limit=_MAX_DEFERRED_JOBS)
+            self._gated_stores |= {job.store for job in deferred}
         for store in self._discovered.stores:
-            self._queue_maintenance(store, now, self._queue_findings(store, now))
+            with isolated(store.key, self._problems.append):
+                self._queue_maintenance(store, now, self._queue_findings(store, now))
             self._status_collector.inspect([store], now)  # at once, while its files are in the caches
         self._unwatched_stores = self._stores_without_events()
         self._secret_scan.mark_changed(self._discovered.stores, monotonic)
+        self.search_indexer.request(self._discovered.stores)
+        self.search_indexer.request_shared()
         self._status_collector.invalidate_packs(self._discovered.projects)
         self._packs_inspected_at = None
-        self._session_summaries.remove_stale(self._discovered.projects)
-        self._session_summaries.update(self._discovered.stores)
+        with isolated("The summaries for sessions", self._problems.append):
+            self._session_summaries.remove_stale(self._discovered.projects)
+            self._session_summaries.update(self._discovered.stores)
         self.services.read_context.save_inspections()
         self._reconciled_at = now
         self._status.mark_changed()
@@ -244,6 +297,7 @@ class DaemonLoop:
             self._packs_inspected_at = monotonic
             if self._status_collector.inspect_packs(wall):
                 self._status.mark_changed()
+                self.search_indexer.request_shared()
 
     def _mark_changed_paths(self, paths: Collection[Path], monotonic: float) -> None:
         projects = self._projects_by_marker_directory
@@ -264,23 +318,30 @@ class DaemonLoop:
             due |= self.services.inbox.refresh(now)
         stores = [store for store in self._discovered.stores if store.key in due]
         for store in stores:
-            started = time.monotonic()
-            needs = self._queue_findings(store, now)
-            if store.key not in self._awaiting_second_pass and any(need.due <= now for need in needs.needs):
-                # New findings are consolidated first. The memory changes in a moment, and is inspected after that.
-                self._awaiting_second_pass.add(store.key)
-                self._debounce.mark(store.key, monotonic)
-                self._status.delay(monotonic)
-                worker_thread.wake()
-                continue
-            self._queue_maintenance(store, now, needs)
-            elapsed = time.monotonic() - started
-            if elapsed >= SLOW_INSPECTION_SECONDS:
-                self._debounce.hold_off(store.key, monotonic + elapsed * HOLD_OFF_FACTOR)
+            with isolated(store.key, self._problems.append):
+                self._reconcile_store(store, now, monotonic, worker_thread)
         self._session_summaries.update(stores)
         self._secret_scan.mark_changed(stores, monotonic)
+        self.search_indexer.request(stores)
         self._status.mark_stale(store.key for store in stores)
         self._status.mark_changed()
+
+    def _reconcile_store(self, store: Store, now: float, monotonic: float, worker_thread: WorkerThread) -> None:
+        started = time.monotonic()
+        needs = self._queue_findings(store, now)
+        if store.key not in self._awaiting_second_pass and any(need.due <= now for need in needs.needs):
+            # New findings are consolidated first. The memory changes in a moment, and is inspected after that.
+            self._awaiting_second_pass.add(store.key)
+            self._debounce.mark(store.key, monotonic)
+            self._status.delay(monotonic)
+            worker_thread.wake()
+            return
+        self._queue_maintenance(store, now, needs)
+        if self.services.engine.roles_changed_by_others(store):
+            worker_thread.request_late_merge([store])
+        elapsed = time.monotonic() - started
+        if elapsed >= SLOW_INSPECTION_SECONDS:
+            self._debounce.hold_off(store.key, monotonic + elapsed * HOLD_OFF_FACTOR)
 
     def _queue_findings(self, store: Store, now: float) -> NeedsReport:
         need_settings = self.services.read_context.need_settings(store.project)
@@ -289,8 +350,8 @@ class DaemonLoop:
     def _queue_maintenance(self, store: Store, now: float, needs: NeedsReport) -> None:
         self._awaiting_second_pass.discard(store.key)
         need_settings = self.services.read_context.need_settings(store.project)
-        finder = self.services.maintenance_finder
-        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder):
+        finder, sessions = self.services.maintenance_finder, self.services.session_need_finder
+        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder, sessions):
             log.warning("store_unreadable", path=problem.path, reason=problem.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is expected back
                 self.reconcile_now.set()
@@ -308,10 +369,13 @@ class DaemonLoop:
         self._gates_checked_at = monotonic
         project_gate = self.services.read_context.project_gate
         for store in (store for store in self._discovered.stores if store.key in self._gated_stores):
-            verdict = project_gate.check(store.project, self._discovered.stores_in(store.project), now)
-            if verdict.state is GateState.IDLE:
+            verdict = None
+            with isolated(store.key, self._problems.append):
+                verdict = project_gate.check(store.project, self._discovered.stores_in(store.project), now)
+            if verdict is not None and verdict.state is GateState.IDLE:
                 woken_jobs = self.services.queue.wake_deferred(store.key, now)
                 self._gated_stores.discard(store.key)
+                worker_thread.request_late_merge([store])
                 log.info("gate_opened", store=store.key, jobs=woken_jobs)
                 self._status.mark_stale([store.key])
                 worker_thread.wake()
@@ -319,6 +383,10 @@ class DaemonLoop:
     def _daemon_warnings(self, now: float, monotonic: float) -> tuple[StatusWarning, ...]:
         warnings = [] if self._database_warning is None else [self._database_warning]
         warnings += self._startup_warnings
+        warnings += [
+            StatusWarning("left-alone", Severity.WARNING, now, problem, "echod tries again by itself.")
+            for problem in self._shown_problems
+        ]
         for path, reason in self.event_source.unwatched():
             text = f"{path} is not watched, only checked now and then: {reason}."
             warnings.append(StatusWarning("not-watched", Severity.WARNING, now, text, ""))
@@ -371,6 +439,7 @@ def _rebuilt_warning(services: Services) -> StatusWarning | None:
     rebuilt = services.checked_database.rebuild
     if rebuilt is None:
         return None
-    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was changed."
+    text = f"The state database was damaged ({rebuilt.reason}) and was rebuilt from the disk. No memory was changed. "
+    text += LOST_WITH_DATABASE
     fix = f"The damaged database is {rebuilt.moved_to}."
     return StatusWarning("database-rebuilt", Severity.WARNING, rebuilt.rebuilt_at, text, fix)

@@ -8,33 +8,48 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Self
 
 from echod import __version__
 from echod.app.context import process_is_alive
+from echod.app.search import SearchLocations
 from echod.app.services import Services, open_services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonLoop
 from echod.daemon.notify import Notifier
+from echod.daemon.search_indexer import SearchIndexer
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
-from echod.errors import ConfigurationError, EchodError
+from echod.errors import ConfigurationError, EchodError, StateError
+from echod.isolation import isolated
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
 from echod.paths import Paths
-from echod.runtime import HeartbeatWriter, HeldLock, WakeFile, daemon_lock, this_process, worker_lock
+from echod.runtime import (
+    HeartbeatWriter,
+    HeldLock,
+    WakeFile,
+    daemon_lock,
+    has_free_space,
+    this_process,
+    worker_lock,
+)
+from echod.search.finder import DocumentFinder
 from echod.settings.values import Settings
-from echod.store.errors import RefusedError, StoreError
+from echod.store.errors import is_disk_full
 
 log = get_logger(__name__)
 
 STOP_SECONDS = 10.0
 """How long a running job may take to end after the daemon was asked to stop. A commit is never cut short."""
+
+DISK_FULL_RETRY_SECONDS = 5.0
+"""How often a start is tried again while the disk is full."""
 
 _WORKER_LOCK_SECONDS = 2.0
 _DAY_SECONDS = 86_400.0
@@ -75,18 +90,48 @@ def run(paths: Paths, load: Callable[[], Settings], environ: Mapping[str, str]) 
         ConfigurationError: the settings cannot be used.
         StateError: the state directory, the lock or the database cannot be used or was lost.
     """
-    settings, settings_warning = load(), None
-    paths.create_directories()
-    wake = threading.Event()
+    settings = load()
     notifier = Notifier.from_environment(environ, os.getpid())
-    with _Signals(wake) as signals, daemon_lock(paths.daemon_lock, this_process()) as lock:
-        log.info("started", version=__version__, pid=os.getpid(), state=str(paths.state))
-        while True:
-            if not _run_with_settings(paths, settings, settings_warning, environ, lock, notifier, signals):
+    with _Signals(threading.Event()) as signals:
+        while not signals.stop:
+            try:
+                _run_locked(paths, settings, load, environ, notifier, signals)
                 break
+            except StateError as error:
+                # SQLite reports a full disk as an I/O error too.
+                if not is_disk_full(error) and (error.__cause__ is None or has_free_space(paths.state)):
+                    raise
+                _wait_for_space(error, notifier, signals)
+
+
+def _run_locked(
+    paths: Paths,
+    settings: Settings,
+    load: Callable[[], Settings],
+    environ: Mapping[str, str],
+    notifier: Notifier,
+    signals: _Signals,
+) -> None:
+    """Take the daemon's lock, and run with these settings and each later version of them until a signal or an error."""
+    settings_warning = None
+    paths.create_directories()
+    owner = replace(this_process(), runtime=str(paths.runtime))
+    with daemon_lock(paths.daemon_lock, owner) as lock:
+        log.info("started", version=__version__, pid=os.getpid(), state=str(paths.state))
+        while _run_with_settings(paths, settings, settings_warning, environ, lock, notifier, signals):
             notifier.reloading(time.monotonic())
             settings, settings_warning = _reload_settings(load, settings, settings_warning)
         log.info("stopped")
+
+
+def _wait_for_space(error: EchodError, notifier: Notifier, signals: _Signals) -> None:
+    """Wait a moment. A supervisor would give up after a few failed starts, and not try again once there is room."""
+    log.warning("disk_full", error=str(error))
+    # Readiness too, because a start that takes long would be a failed one.
+    notifier.ready(f"The disk is full, so nothing is done. echod continues when there is room. {error}")
+    notifier.notify_watchdog()
+    signals.wake.wait(DISK_FULL_RETRY_SECONDS)
+    signals.wake.clear()
 
 
 def _reload_settings(
@@ -141,6 +186,14 @@ def _run_with_settings(
             PeriodicTask("tidy", _DAY_SECONDS, retention_due.set),
         ]
         interval_scheduler = stack.enter_context(IntervalScheduler(tasks))
+        locations = SearchLocations.from_environment(paths, environ, settings.projects)
+        search_indexer = stack.enter_context(
+            SearchIndexer(
+                DocumentFinder(paths.search_index),
+                sources_of=lambda store: locations.project_sources([store]),
+                shared_sources=locations.global_sources,
+            )
+        )
         loop = DaemonLoop(
             services,
             identity=this_process(),
@@ -153,6 +206,7 @@ def _run_with_settings(
             reconcile_now=reconcile_now,
             interval_scheduler=interval_scheduler,
             clock_jumps=ClockJumpDetector(time.time(), time.monotonic()),
+            search_indexer=search_indexer,
             settings_warning=warning,
         )
         worker_thread = WorkerThread(
@@ -161,6 +215,7 @@ def _run_with_settings(
             next_due=services.queue_view.next_due,
             wall_clock=time.time,
             on_finished=loop.job_finished,
+            on_must_wait=loop.store_must_wait,
             on_fatal_error=stop_with_error,
             last_step_at=lambda: services.progress.last_step_at,
         )
@@ -198,10 +253,8 @@ def _recover(services: Services) -> None:
     with worker_lock(services.paths.worker_lock, this_process(), STOP_SECONDS):
         packs = services.read_context.pack_locations
         recovery = services.engine.recover((*services.read_context.discover_stores().stores, *packs.stores))
-        try:  # complete changes between a pack and its manifest; if that fails, commands that change packs do it later
+        with isolated("The list of doc packs"):  # commands that change packs do it too
             sync_manifests(services.engine, packs.claude_home)
-        except (StoreError, RefusedError) as error:
-            log.warning("manifests_not_synced", reason=str(error))
         if recovery.redone or recovery.swept_files or recovery.deferred:
             log.info("recovered", redone=recovery.redone, swept=recovery.swept_files, parked=len(recovery.deferred))
         requeued = services.queue.recover(process_is_alive, time.time())

@@ -8,6 +8,7 @@ from echod.contract.status import Severity, StatusWarning
 from echod.daemon.timers import Debounce
 from echod.inspection import InspectionCache
 from echod.inspection.secrets import SecretScanner
+from echod.isolation import isolated
 from echod.store.layout import Store
 
 STEP_BUDGET_BYTES = 128 * 1024
@@ -59,8 +60,9 @@ class SecretScanTask:
         key, store = next(iter(self._pending.items()))
         before = self._scanner.count(store)
         del self._pending[key]
-        if not self._scanner.scan(store, STEP_BUDGET_BYTES):
-            self._pending[key] = store  # behind the others
+        with isolated(key):
+            if not self._scanner.scan(store, STEP_BUDGET_BYTES):
+                self._pending[key] = store  # behind the others
         after = self._scanner.count(store)
         if after:
             self._found_since.setdefault(key, now)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from echod.files import FileVersion, read_regular, regular_file_version, write_runtime_file
 from echod.hooks.summary import SUMMARY_DIRECTORY, summary_name
+from echod.isolation import isolated
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES
 from echod.memory.session_summary import summarize_memories
@@ -35,10 +36,8 @@ class SessionSummaries:
         if not self._enabled:
             return
         for project in dict.fromkeys(store.project for store in stores):
-            try:
+            with isolated(str(project)):
                 self._update_project(project)
-            except OSError as error:
-                log.warning("summary_not_written", project=str(project), error=error.strerror)
 
     def remove_stale(self, projects: Iterable[Path]) -> None:
         """Remove the summaries of all projects except these."""

@@ -88,6 +88,7 @@ class StatusPublisher:
     def _write(self, text: str) -> None:
         try:
             write_runtime_file(self._file, text)
+            self._collector.save_first_seen()
             self._file_is_current = True
         except OSError as error:
             if self._file_is_current:

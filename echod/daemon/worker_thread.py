@@ -13,6 +13,7 @@ from dataclasses import KW_ONLY, dataclass
 from queue import SimpleQueue
 
 from echod.errors import EchodError
+from echod.isolation import isolated
 from echod.log import get_logger
 from echod.runtime import WorkerBusyError
 from echod.scheduler.worker import FinishedJob, Worker
@@ -37,6 +38,7 @@ class WorkerThread:
         next_due: returns when the next job may run (Unix seconds, possibly in the past); None if none is queued.
         wall_clock: the clock of `next_due`.
         on_finished: called after each job, in the worker's thread.
+        on_must_wait: called with a store whose gate holds the merge of late writes, in the worker's thread.
         on_fatal_error: called once with the error if the database or a lock is lost. The thread ends then.
         last_step_at: returns when the running job last made progress (monotonic seconds).
     """
@@ -47,6 +49,7 @@ class WorkerThread:
     next_due: Callable[[], float | None]
     wall_clock: Callable[[], float]
     on_finished: Callable[[FinishedJob], None]
+    on_must_wait: Callable[[Store], None]
     on_fatal_error: Callable[[EchodError], None]
     last_step_at: Callable[[], float]
 
@@ -112,6 +115,11 @@ class WorkerThread:
         except DatabaseUnavailableError as error:
             log.warning("database_unavailable", error=str(error))
             self._stop.wait(DATABASE_RETRY_SECONDS)
+        except EchodError:
+            raise
+        except Exception:
+            log.exception("worker_iteration_failed")  # the job in it, if any, is claimed again
+            self._stop.wait(DATABASE_RETRY_SECONDS)
 
     def _run_housekeeping(self) -> None:
         stores: dict[str, Store] = {}
@@ -123,12 +131,17 @@ class WorkerThread:
         try:
             with self.acquire_lock():
                 for store in stores.values():
-                    self.worker.merge_late_writes(store)
+                    with isolated(store.key):
+                        if not self.worker.merge_late_writes(store):
+                            self.on_must_wait(store)
                 if self._retention_requested.is_set():
                     self._retention_requested.clear()
-                    self.worker.apply_retention()
+                    with isolated("The retention"):
+                        self.worker.apply_retention()
         except WorkerBusyError:
-            log.info("late_writes_deferred", stores=len(stores))  # the next full reconcile requests it again
+            log.info("late_writes_deferred", stores=len(stores))
+            for store in stores.values():
+                self.on_must_wait(store)
 
     def _run_one(self) -> bool:
         if not self.worker.has_unsaved_result and ((due := self.next_due()) is None or due > self.wall_clock()):

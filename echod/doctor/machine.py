@@ -14,6 +14,7 @@ from pathlib import Path
 from echod.contract.commands import Check
 from echod.doctor.context import DoctorContext, command_line, note, passed, problem
 from echod.errors import ConfigurationError, StateError, os_reason
+from echod.files import insecure_file_warnings
 from echod.runtime import MIN_FREE_BYTES, DaemonState, filesystem_type, free_bytes, is_remote_filesystem, read_liveness
 from echod.service.base import ServiceError, build_service_config
 from echod.service.factory import create_service
@@ -73,6 +74,8 @@ def _check_service(context: DoctorContext) -> Iterator[Check]:
             "its environment changed, or the file was edited."
         )
         yield problem("service-outdated", text, "Replace it with: echod service install", state.file)
+    for warning in insecure_file_warnings(state.file, context.uid):
+        yield problem("service-insecure", warning, "", state.file)
     if state.active is None:
         yield note("service", f"It is unknown whether the service is running. {state.detail}", "", state.file)
     elif not state.active:

@@ -18,11 +18,16 @@ from echod.errors import os_reason
 from echod.files import read_regular
 from echod.memory.document import parse
 from echod.memory.model import MAX_FILE_BYTES, Unreadable
+from echod.projects.discovery import ExcludedDirectory
 from echod.projects.settings import read_project_settings
 from echod.runtime import filesystem_type, is_remote_filesystem
 from echod.store import layout
 from echod.store.capabilities import Capabilities, probe
+from echod.store.errors import StoreError
 from echod.store.layout import Role, Store
+from echod.store.leftovers import find_leftovers
+from echod.store.private_directory import PRIVATE_DIRECTORY
+from echod.store.skipped import SkippedItem, find_skipped
 from echod.workflows.model import Verdict
 
 _MAX_GITIGNORE_BYTES = 1024 * 1024
@@ -37,8 +42,22 @@ _GATE_STATE_TEXTS = {
 def check_missing_project(project: Path) -> Check:
     """Report a project whose directory does not exist."""
     text = "The project does not exist (deleted, moved or not mounted). It stays registered."
-    fix = f"If it was deleted or moved: {command_line('echod', 'remove', project)}"
+    fix = (
+        f"If it was moved: {command_line('echod', 'move', project)} NEW. "
+        f"If it was deleted: {command_line('echod', 'remove', project)}"
+    )
     return problem("project-missing", text, fix, project)
+
+
+def check_excluded(excluded: ExcludedDirectory) -> Check:
+    """Report a directory that is never a project, although it is listed."""
+    text = f"This is not a project: {excluded.reason}. It is not maintained."
+    return note("project-excluded", text, command_line("echod", "remove", excluded.root), excluded.root)
+
+
+def check_skipped(item: SkippedItem) -> Check:
+    """Report what is passed over because of its name or because it is a symbolic link."""
+    return note("skipped", item.reason, item.fix, item.path)
 
 
 def check_project_without_store(project: Path) -> Check:
@@ -62,7 +81,9 @@ def check_project(
         yield from _check_markers(project, verdict)
     for store in stores:
         yield from _check_store(context, store)
+        yield from map(check_skipped, find_skipped(store))
         yield from _check_git(store)
+        yield from _check_leftovers(context, store)
 
 
 def _check_markers(project: Path, verdict: Verdict) -> Iterator[Check]:
@@ -185,6 +206,23 @@ def _check_git(store: Store) -> Iterator[Check]:
     elif not version_controlled and line is None:
         text = "The project's settings require git to ignore the memory, but .gitignore does not contain it."
         yield problem("git-tracks", text, fix, store.root)
+
+
+def _check_leftovers(context: DoctorContext, store: Store) -> Iterator[Check]:
+    """Report files of echod's own that nothing follows any more. Git may take those that are not in `.echod/`."""
+    try:
+        leftovers = find_leftovers(store, context.paths.journal)
+    except StoreError as error:
+        yield problem("leftovers", str(error), "", store.root)
+        return
+    for leftover in leftovers:
+        exposed = leftover.path.parent.name != PRIVATE_DIRECTORY
+        kind = "An earlier version of echod left it where git and other users can take it" if exposed else "It is old"
+        text = f"{leftover.path.name} is a replaced version of a file that echod no longer follows. {kind}."
+        fix = command_line("echod", "doctor", "--fix", store.project)
+        if not leftover.known:
+            fix = "Its text is nowhere else, so look at it, then delete it by hand."
+        yield (problem if exposed else note)("leftovers", text, fix, leftover.path.parent)
 
 
 def gitignore_line(store: Store) -> str | None:

@@ -14,6 +14,7 @@ read, so the hook and the daemon cannot disagree.
 from __future__ import annotations
 
 import os
+import stat
 
 MAX_EVENT_BYTES = 1024 * 1024
 MAX_EVENTS = 4096
@@ -66,11 +67,11 @@ def count_dropped(spool: str, reason: str) -> bool:
     """
     _ensure_directory(spool)
     # One appended byte each: no two hooks can damage each other's count, and the file's size bounds the count.
-    counter = os.open(
-        os.path.join(spool, DROPPED_FILE), os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, PRIVATE_FILE_MODE
-    )
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK  # never waits
+    counter = os.open(os.path.join(spool, DROPPED_FILE), flags, PRIVATE_FILE_MODE)
     try:
-        if os.fstat(counter).st_size < MAX_DROPPED_COUNT:
+        status = os.fstat(counter)
+        if stat.S_ISREG(status.st_mode) and status.st_size < MAX_DROPPED_COUNT:
             os.write(counter, reason.encode())
     finally:
         os.close(counter)
@@ -86,9 +87,15 @@ def _list_names(spool: str) -> list[str]:
 
 
 def _ensure_directory(spool: str) -> None:
-    if not os.path.isdir(spool):
-        os.makedirs(os.path.dirname(spool), PRIVATE_DIR_MODE, exist_ok=True)
-        os.makedirs(spool, PRIVATE_DIR_MODE, exist_ok=True)
+    missing = []
+    while not os.path.isdir(spool):
+        missing.append(spool)
+        spool = os.path.dirname(spool)
+    for directory in reversed(missing):  # one by one, because makedirs leaves the mode of those above to the umask
+        try:
+            os.mkdir(directory, PRIVATE_DIR_MODE)
+        except FileExistsError:
+            continue
 
 
 def _is_full(names: list[str], new_bytes: int) -> bool:

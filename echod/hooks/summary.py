@@ -45,11 +45,13 @@ def read_summary(directory: str, environ: Mapping[str, str]) -> bytes:
 
 def _read_file(path: str) -> bytes:
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError:
         return b""
     try:
         text = os.read(descriptor, _MAX_BYTES + 1)
+    except OSError:
+        return b""  # a directory, or a device
     finally:
         os.close(descriptor)
     return text if len(text) <= _MAX_BYTES else b""

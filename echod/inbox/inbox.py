@@ -18,17 +18,26 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.clock import local_date
+from echod.errors import GARBLED_ERRORS, EchodError, UsageError
+from echod.files import read_regular
 from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
+from echod.memory.reported_learning import parse_learning
+from echod.paths import is_openable_path
+from echod.projects.location import ProjectLocator
 from echod.projects.worktrees import main_worktree_path
 from echod.state.hook_events import HookEventLog
+from echod.state.session_log import SessionHint
 from echod.store import layout
+from echod.store.create import create_findings_file
+from echod.store.errors import StoreError
 from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
-RECEIVED, REGISTERED = "received", "the project was registered"
+RECEIVED, REGISTERED, NOTED = "received", "the project was registered", "the session is archived"
+LEARNED = "the learning became a finding"
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _DEFINITION_FIELDS = ("customAgentType", "spawnedAgentType")
@@ -55,14 +64,16 @@ class InboxSettings(NamedTuple):
         projects: returns the resolved roots of the projects that are maintained now.
         register: registers a project when a session starts in it; None if the user did not enable that.
         observations_enabled: returns whether a project allows observations.
-        global_store: the global store, which belongs to no project.
+        locator: the rule by which a session's directory belongs to a project.
+        session_hint: records that a session ended or is being compacted; false if no one needs that.
     """
 
     teams: Sequence[str]
     projects: Callable[[], Collection[Path]]
     register: Callable[[Path], None] | None
     observations_enabled: Callable[[Path], bool]
-    global_store: Path
+    locator: ProjectLocator
+    session_hint: Callable[[Path, str, SessionHint], bool] = lambda *_: False
 
 
 class PendingObservation(NamedTuple):
@@ -83,10 +94,11 @@ class Inbox:
         self._pending: dict[str, PendingObservation] = {}
         self._extra_projects: set[Path] = set()
         self._stores_by_directory: dict[str, Store | DropReason] = {}
+        self._hinted: set[str] = set()
         self._lock = threading.Lock()
 
     def refresh(self, now: float, extra_projects: Iterable[Path] = ()) -> frozenset[str]:
-        """Read the new events of the spool, and return the keys of the stores with pending observations.
+        """Read the new events of the spool, and return the keys of the stores with pending observations or sessions.
 
         `extra_projects` are maintained from now on even if they are not registered.
         """
@@ -101,10 +113,11 @@ class Inbox:
             # Read again each time: an event of a project that was registered a moment ago must not be dropped.
             projects = {*self._extra_projects, *self._settings.projects()} if events else set()
             self._stores_by_directory.clear()
+            self._hinted.clear()
             outcomes: dict[SpooledEvent, str] = {}
             all_pending: dict[str, PendingObservation] = {}
             for spooled in events:
-                match self._pending.get(spooled.name) or self._route(spooled, projects):
+                match self._pending.get(spooled.name) or self._route_isolated(spooled, projects):
                     case PendingObservation() as pending if pending.store.project in projects:
                         all_pending[spooled.name] = pending
                     case PendingObservation():
@@ -113,7 +126,7 @@ class Inbox:
                         outcomes[spooled] = outcome
             self._pending = all_pending
             self._remove_and_count(outcomes, now)
-            return frozenset(pending.store.key for pending in all_pending.values())
+            return frozenset(pending.store.key for pending in all_pending.values()) | self._hinted
 
     def pending_for(self, store: Store) -> Mapping[str, tuple[PendingObservation, ...]]:
         """Return the pending observations of a store by role, in the order of the events."""
@@ -148,6 +161,17 @@ class Inbox:
         for (kind, outcome), number in totals.items():
             self._event_log.add_count(kind, outcome, number, now)
 
+    def _route_isolated(self, spooled: SpooledEvent, projects: set[Path]) -> PendingObservation | str | None:
+        """Return what `_route` returns. An event that cannot be handled costs no other event anything."""
+        try:
+            return self._route(spooled, projects)
+        except (OSError, EchodError) as error:  # perhaps for a moment only, so the event waits
+            log.warning("event_deferred", name=spooled.name, error=str(error))
+            return None
+        except Exception:
+            log.exception("event_dropped", name=spooled.name)
+            return ObservationDropReason.UNREADABLE
+
     def _route(self, spooled: SpooledEvent, projects: set[Path]) -> PendingObservation | str | None:
         """Return the observation of an event, or its outcome; None if it cannot be read now, or was taken."""
         try:
@@ -164,14 +188,34 @@ class Inbox:
                 return self._handle_task(spooled, event, projects)
             case "session-start":
                 return self._handle_session_start(event, projects)
+            case "session-end":
+                return self._handle_session(event, projects, SessionHint(ended_at=spooled.spooled_at))
+            case "pre-compact":
+                return self._handle_session(event, projects, SessionHint(compacting_at=spooled.spooled_at))
+            case "learn":
+                return _handle_learning(spooled, event)
             case _:
                 return RECEIVED
+
+    def _handle_session(self, event: Mapping[str, object], projects: set[Path], hint: SessionHint) -> str:
+        """Pass on that a session ended or is being compacted. It is only a hint: sessions are found by looking."""
+        session, store = event.get("session_id"), self._find_store(event)
+        if not isinstance(session, str) or not _AGENT_ID.fullmatch(session) or not isinstance(store, Store):
+            return RECEIVED
+        if store.project in projects and self._settings.session_hint(store.project, session, hint):
+            self._hinted.add(store.key)
+            return NOTED
+        return RECEIVED
 
     def _handle_session_start(self, event: Mapping[str, object], projects: set[Path]) -> str:
         store = self._find_store(event)
         if not isinstance(store, Store) or store.project in projects or self._settings.register is None:
             return RECEIVED
-        self._settings.register(store.project)
+        try:
+            self._settings.register(store.project)
+        except UsageError as error:  # a path that the list of projects cannot contain
+            log.warning("project_not_registered", error=str(error))
+            return RECEIVED
         projects.add(store.project)
         return REGISTERED
 
@@ -197,7 +241,7 @@ class Inbox:
     def _find_store(self, event: Mapping[str, object]) -> Store | DropReason:
         """Return the nearest store at or above the session's directory. In a worktree, of the main worktree."""
         directory = event.get("cwd")
-        if not isinstance(directory, str) or not directory.startswith(os.sep) or "\0" in directory:
+        if not isinstance(directory, str) or not is_openable_path(directory):
             return DropReason.NO_DIRECTORY
         if directory not in self._stores_by_directory:
             self._stores_by_directory[directory] = self._find_nearest_store(Path(directory))
@@ -208,14 +252,33 @@ class Inbox:
             root = main_worktree_path(directory)
         except (OSError, ValueError):  # not a path: too long, or with invalid characters
             return DropReason.NO_DIRECTORY
-        for candidate in (root, *root.parents):
-            try:
-                stores = layout.find_stores(candidate)
-            except OSError:
-                continue
-            if stores and stores[0].root != self._settings.global_store:
-                return stores[0]
-        return DropReason.NO_STORE
+        try:
+            project = self._settings.locator.find_project(root)
+            stores = () if project is None else self._settings.locator.find_stores(project)
+        except OSError:
+            return DropReason.NO_STORE
+        return stores[0] if stores else DropReason.NO_STORE
+
+
+def _handle_learning(spooled: SpooledEvent, event: Mapping[str, object]) -> str | None:
+    """Write a reported learning to a findings file of its own. Return the outcome; None to try again later.
+
+    The name of the file depends on the event, so that an event which is read twice is written once.
+    """
+    learning = parse_learning(event, local_date(spooled.spooled_at))
+    if learning is None:
+        return ObservationDropReason.UNREADABLE
+    role = Role(layout.store_at(Path(learning.store)), learning.role)
+    try:
+        known = any(store.key == learning.store for store in layout.find_stores(role.store.project))
+        if not known or not any(existing.name == role.name for existing in layout.find_roles(role.store)):
+            return DropReason.NO_STORE if not known else DropReason.NO_ROLE
+        name = f"mcp-{spooled.name.partition('.')[0]}-findings.md"
+        create_findings_file(role, name, learning.data, os.getpid())
+    except (OSError, StoreError) as error:  # perhaps for a moment only
+        log.warning("learning_not_written", role=str(role.path), error=str(error))
+        return None
+    return LEARNED
 
 
 def has_memory_file(role: Role) -> bool:
@@ -231,15 +294,12 @@ def _agent_definition(event: Mapping[str, object]) -> str:
     transcript, agent = event.get("transcript_path"), event.get("agent_id")
     if not isinstance(transcript, str) or not isinstance(agent, str):
         return ""
-    if not transcript.startswith(os.sep) or "\0" in transcript or not _AGENT_ID.fullmatch(agent):
+    if not is_openable_path(transcript) or not Path(transcript).name or not _AGENT_ID.fullmatch(agent):
         return ""
     meta = Path(transcript).with_suffix("") / "subagents" / f"agent-{agent}.meta.json"
     try:
-        if not stat.S_ISREG(meta.lstat().st_mode):
-            return ""
-        with meta.open("rb") as file:
-            fields = json.loads(file.read(_MAX_META_BYTES))
-    except (OSError, ValueError, RecursionError):
+        fields = json.loads(read_regular(meta, _MAX_META_BYTES, follow_symlinks=False))
+    except (OSError, *GARBLED_ERRORS):
         return ""
     names = (fields.get(name) for name in _DEFINITION_FIELDS) if isinstance(fields, dict) else ()
     return next((name for name in names if isinstance(name, str) and name), "")

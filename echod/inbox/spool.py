@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.errors import GARBLED_ERRORS
 from echod.files import read_regular
 from echod.hooks import spool
 from echod.log import get_logger
@@ -67,7 +68,7 @@ class Spool:
         """
         try:
             event = json.loads(read_regular(self._directory / spooled.name, spool.MAX_EVENT_BYTES))
-        except (ValueError, RecursionError):
+        except GARBLED_ERRORS:
             return None
         except OSError as error:
             if error.errno in (errno.EINVAL, errno.EFBIG):  # not written by a hook

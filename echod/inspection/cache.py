@@ -24,10 +24,12 @@ from stat import S_ISREG
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from echod import __version__
+from echod.errors import GARBLED_ERRORS
 from echod.files import FileVersion, file_version, read_regular, write_runtime_file
+from echod.isolation import left_alone_text
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Document, Layer
-from echod.memory.policy_model import PolicySettings
+from echod.memory.policy_model import PolicySettings, PruneExtent
 from echod.state.entries import EntryStore
 from echod.store.layout import Role
 
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 
 _FORMAT = f"{__version__}/2"
 """The content of an inspection depends on the version of echod that made it."""
+
+_MAX_CACHE_BYTES = 8 * 1024 * 1024
 
 _MAX_KEPT_DOCUMENT_BYTES = 256 * 1024
 """The last document is kept for the next question about the same file, unless its file is larger than this."""
@@ -93,8 +97,7 @@ class PrunePreview(NamedTuple):
     """
 
     summary: str
-    lines_before: int
-    lines_after: int
+    extent: PruneExtent
     over_limit: OverLimit | None
 
 
@@ -152,7 +155,7 @@ class InspectionCache:
             data = json.loads(text)
             if data["format"] == _FORMAT:
                 cache._saved = dict(data["files"])
-        except (ValueError, TypeError, KeyError):
+        except GARBLED_ERRORS:
             return cls()
         return cache
 
@@ -186,6 +189,8 @@ class InspectionCache:
                 return self._read(file, record)[0]
             except OSError as error:  # perhaps for a moment only, so this is not kept
                 return _problem(f"{file.name} cannot be read: {error.strerror}.")
+            except MemoryError as error:
+                return _problem(left_alone_text(file.name, error))
         return record.inspection
 
     def plan(
@@ -275,8 +280,8 @@ class InspectionCache:
 def load_inspections(file: Path) -> InspectionCache:
     """Load the cache that an earlier process saved; an empty one if it is missing or of another version."""
     try:
-        return InspectionCache.from_json(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+        return InspectionCache.from_json(read_regular(file, _MAX_CACHE_BYTES).decode())
+    except (OSError, UnicodeDecodeError):
         return InspectionCache()
 
 
@@ -299,6 +304,7 @@ def _decode(saved: Any) -> _FileRecord | None:
     try:
         (inode, size, mtime, ctime), content, secrets = saved
         version = (inode, size, mtime, ctime)
+        _require(secrets is None or _is_count(secrets))
         if content is None:
             return _FileRecord(version, None, secrets)
         lines, entries, problem, unreadable, protected_lines, suspicious, digest = content
@@ -306,7 +312,23 @@ def _decode(saved: Any) -> _FileRecord | None:
             EntrySummary(identity, title, normalized, None if layer is None else Layer(layer), content_digest, phrase)
             for identity, title, normalized, layer, content_digest, phrase in suspicious
         )
+        _require(lines is None or _is_count(lines), _is_count(protected_lines), isinstance(digest, str))
+        _require(isinstance(entries, dict), *map(_is_count, entries.values()))
+        texts = [value for summary in summaries for value in (*summary[:3], summary.content_digest)]
+        texts += [
+            text for text in (problem, unreadable, *(one.suspicious_phrase for one in summaries)) if text is not None
+        ]
+        _require(*(isinstance(text, str) for text in texts))
         inspection = FileInspection(version, lines, entries, problem, unreadable, protected_lines, summaries, digest)
         return _FileRecord(version, inspection, secrets)
-    except (TypeError, ValueError):
+    except GARBLED_ERRORS:
         return None
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and value >= 0
+
+
+def _require(*conditions: bool) -> None:
+    if not all(conditions):
+        raise ValueError("another program wrote it, or it is damaged")

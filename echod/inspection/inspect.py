@@ -113,7 +113,7 @@ def plan_maintenance(
     else:
         facts = get_facts(role, entries, policy, today, document)
     prune = plan_prune(role.name, document, facts, policy, today)
-    preview = PrunePreview(prune.summary, prune.lines_before, prune.lines_after, prune.over_limit)
+    preview = PrunePreview(prune.summary, prune.extent, prune.over_limit)
     recurring = find_recurring(role.name, document, facts, policy, today)
     return MaintenancePlan(None if prune.memory is None else prune.summary, preview, recurring)
 

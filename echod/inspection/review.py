@@ -14,30 +14,32 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, assert_never
 
-from echod.clock import local_date
+from echod.clock import local_date, local_datetime
 from echod.errors import EchodError
 from echod.files import VersionedCache
 from echod.inspection.cache import FileInspection, InspectionCache, MaintenancePlan
 from echod.log import get_logger
 from echod.memory.model import Layer
 from echod.projects.maintenance import MaintenancePolicy
-from echod.state.entries import EntryStore, QuestionKey
+from echod.state.entries import EntryStore
 from echod.state.job import JobKind
+from echod.state.review_answers import QuestionKey
 from echod.store import layout
 from echod.store.journal.notices import Notices, Question
 from echod.store.layout import Role, Store, original_findings_name
 from echod.store.reader import StoreReader
 
 FIRST_PRUNE_HOLD_SECONDS = 86_400.0
-"""How long the first prune of a memory file waits for the user if it would remove more than half of the file."""
+"""How long the first prune of a memory file waits for the user if it would remove much (`PruneExtent.hold_reason`)."""
 
 _ID_DIGITS = 8
-_DISMISSED = "nothing; it is not listed again"
+DISMISS_EFFECT = "it is not listed again, and nothing else changes"
+"""The effect of dismissing any item."""
+
 _WRONG_NAME_PROBLEM = "its name is not the name of a findings file"
 
 log = get_logger(__name__)
@@ -79,7 +81,7 @@ class SuspiciousEntry(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class HeldFirstPrune:
-    """A held first prune that would remove more than half of a memory file."""
+    """A held first prune of a memory file."""
 
 
 class QuarantinedFile(NamedTuple):
@@ -137,8 +139,14 @@ class OpenReviewItem(NamedTuple):
     subject: ReviewSubject
 
     @property
-    def accept_effect(self) -> str:
-        """The effect of accepting it."""
+    def is_information(self) -> bool:
+        """True if there is nothing to decide, so that it can only be dismissed."""
+        unreadable = isinstance(self.subject, QuarantinedFile) and self.subject.problem is not None
+        return unreadable or isinstance(self.subject, Information)
+
+    @property
+    def accept_effect(self) -> str | None:
+        """The effect of accepting it; None if it is information."""
         match self.subject:
             case LayerClaim(entry, layer):
                 return f"{entry} becomes {layer.value}: no rule removes it from then on"
@@ -150,18 +158,20 @@ class OpenReviewItem(NamedTuple):
                 return "it is pruned as soon as no workflow runs"
             case QuarantinedFile(_, findings, _, None):
                 return f"it is moved back as {findings} and read again"
-            case QuarantinedFile(_, _, _, problem):
-                return f"nothing yet, since it cannot be read: {problem}"
+            case QuarantinedFile():
+                return None
             case RestoredFindingsFile(name):
                 return f"{name} is consolidated again"
             case Information():
-                return _DISMISSED
+                return None
             case other:
                 assert_never(other)
 
     @property
-    def reject_effect(self) -> str:
-        """The effect of rejecting it."""
+    def reject_effect(self) -> str | None:
+        """The effect of rejecting it; None if it is information."""
+        if self.is_information:
+            return None
         match self.subject:
             case LayerClaim():
                 return "nothing; it stays inscribed, and is not listed again"
@@ -176,7 +186,7 @@ class OpenReviewItem(NamedTuple):
             case RestoredFindingsFile(name):
                 return f"{name} is moved to archive/findings, and nothing from it is added"
             case Information():
-                return _DISMISSED
+                return None
             case other:
                 assert_never(other)
 
@@ -202,11 +212,6 @@ def _item_id(role: Role, kind: str, *content: object) -> str:
 def first_prune_id(role: Role) -> str:
     """Return the id of the item about a role's held first prune. It is the same until the user prunes the file."""
     return _item_id(role, ReviewKind.FIRST_PRUNE)
-
-
-def removes_majority(lines_before: int, lines_after: int) -> bool:
-    """Return whether a prune removes so much of a file that the first one waits for the user."""
-    return 2 * lines_after < lines_before
 
 
 def first_prune_deadline(since: float, now: float) -> float | None:
@@ -380,10 +385,11 @@ class ReviewCollector:
         preview = None if plan is None else plan.prune_preview
         if preview is None:
             return
-        if held_since is not None and until is not None and removes_majority(preview.lines_before, preview.lines_after):
+        reason = preview.extent.hold_reason
+        if held_since is not None and until is not None and reason is not None:
             text = (
-                f"The first prune of this file would remove more than half of it ({preview.summary}). "
-                f"It waits until {datetime.fromtimestamp(until).astimezone():%Y-%m-%d %H:%M}."
+                f"The first prune of this file {reason} ({preview.summary}). "
+                f"It waits until {local_datetime(until):%Y-%m-%d %H:%M}."
             )
             yield new_item(role, ReviewKind.FIRST_PRUNE, (), held_since, text, (), HeldFirstPrune())
         over = preview.over_limit
@@ -425,7 +431,7 @@ def _suspicious_items(role: Role, memory: FileInspection) -> Iterator[OpenReview
 
 def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> OpenReviewItem:
     name = original_findings_name(path.name)
-    problem = _WRONG_NAME_PROBLEM if layout.AGENT_FINDINGS.fullmatch(name) is None else inspection.unreadable
+    problem = _WRONG_NAME_PROBLEM if not layout.is_findings_name(name) else inspection.unreadable
     text = f"{path.name} is in quarantine. " + ("It can be read now." if problem is None else problem)
     subject = QuarantinedFile(path.name, name, inspection.digest, problem)
     content = (path.name, inspection.digest)

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.files import FileVersion, file_version
+from echod.files import FileVersion, file_version, open_regular
 from echod.inspection.cache import InspectionCache
+from echod.isolation import error_reason
 from echod.log import get_logger
 from echod.memory.exposed_secrets import SecretLocation, locate_secrets
 from echod.memory.model import MAX_FILE_BYTES
@@ -96,8 +97,7 @@ def read_candidate(candidate: ScanCandidate) -> bytes:
     Raises:
         OSError: it cannot be read.
     """
-    descriptor = os.open(candidate.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
-    with os.fdopen(descriptor, "rb") as file:
+    with open_regular(candidate.path, follow_symlinks=False) as file:
         return file.read(MAX_FILE_BYTES)
 
 
@@ -150,8 +150,8 @@ class SecretScanner:
     def _count_secrets(self, candidate: ScanCandidate) -> int:
         try:
             count = len(locate_secrets_in_file(candidate))
-        except OSError as error:  # perhaps for a moment only, so this is not kept
-            log.info("scan_failed", store=str(candidate.path), error=error.strerror)
+        except (OSError, MemoryError, RecursionError) as error:  # perhaps for a moment only, so this is not kept
+            log.info("scan_failed", store=str(candidate.path), error=error_reason(error))
             return 0
         self._inspections.set_secret_count(candidate.path, candidate.version, count)
         return count
@@ -169,4 +169,4 @@ def _store_candidates(store: Store) -> Iterator[ScanCandidate]:
 
 def _is_waiting_findings(candidate: ScanCandidate) -> bool:
     in_role = candidate.path.parent == candidate.role.path
-    return in_role and layout.AGENT_FINDINGS.fullmatch(candidate.path.name) is not None
+    return in_role and layout.is_findings_name(candidate.path.name)

@@ -29,8 +29,8 @@ from echod.jobs.base import (
 from echod.jobs.consolidate import consolidate_selected
 from echod.memory.policy import Rule
 from echod.memory.redact import redact_bytes
-from echod.state.entries import ReviewAnswer
 from echod.state.job import JobKind
+from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
 from echod.store.changes import ConsumeFindings, Write
 from echod.store.layout import findings_archive_path, restored_findings_name
@@ -39,6 +39,8 @@ from echod.store.session import RoleView
 
 def changes_files(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
     """Return whether an answer changes files of the role. Other answers are only recorded."""
+    if answer is ReviewAnswer.DISMISSED or item.is_information:
+        return False
     if answer is ReviewAnswer.ACCEPTED:
         return isinstance(item.subject, LayerClaim | SupersededEntry | QuarantinedFile | RestoredFindingsFile)
     return isinstance(item.subject, SuspiciousEntry | RestoredFindingsFile)

@@ -38,8 +38,9 @@ from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidatio
 from echod.memory.document import parse
 from echod.memory.entry_matching import NO_ID_CHANGES
 from echod.memory.model import Document, Unreadable
-from echod.state.entries import EntryStore, QuestionKey, Reference
+from echod.state.entries import EntryStore, Reference
 from echod.state.job import JobKind
+from echod.state.review_answers import QuestionKey
 from echod.store import layout
 from echod.store.changes import Append, ChangeSet, ConsumeFindings, PartialConsume, Write
 from echod.store.journal.notices import CLAIM, SUPERSEDES, Question

@@ -25,14 +25,22 @@ from echod.jobs.base import (
     role_path,
     write_memory,
 )
-from echod.memory.compose import Note, UnwritableNote, find_same_note, with_note
+from echod.memory.compose import AlreadyNoted, Note, UnwritableNote, find_same_note, with_note
 from echod.memory.document import new_memory_file, parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Block, Document, Layer, Unreadable
-from echod.memory.packs.elevation import GLOBAL_ROLE, ElevationRequest, ElevationResult, NotEligible, elevate_entry
+from echod.memory.packs.elevation import (
+    GLOBAL_ROLE,
+    AlreadyElevated,
+    ElevationRequest,
+    ElevationResult,
+    NotEligible,
+    elevate_entry,
+)
 from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.manual import (
+    AlreadyRestored,
     EditRefusal,
     ResetPlan,
     Restoration,
@@ -44,7 +52,9 @@ from echod.memory.policy.manual import (
 from echod.memory.redact import redact_entry
 from echod.state.job import JobKind
 from echod.store import layout
+from echod.store.append import append_to_memory
 from echod.store.changes import Write
+from echod.store.errors import RefusedError
 from echod.store.layout import Role
 from echod.store.session import RoleView
 from echod.store.snapshot import Snapshot
@@ -53,27 +63,62 @@ NOTES_ROLE = "notes"
 """The role for the notes of `echod remember`."""
 
 
+def _refuse(refusal: UnwritableNote | EditRefusal | NotEligible, already_so: type) -> JobOutcome:
+    """Return the outcome without a change: it is done if everything is already as the user wants it."""
+    if isinstance(refusal, already_so):
+        return JobDone(refusal.reason, changed=False)
+    return JobBlocked(refusal.reason)
+
+
 def remember(context: JobContext, note: Note) -> JobOutcome:
     """Append a note to the memory file, which is created if it is missing."""
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
         after = plan_note(view, note, today)
         if isinstance(after, UnwritableNote):
-            return JobBlocked(after.reason)
+            return _refuse(after, AlreadyNoted)
         summary = f"remembered as {last_entry_id(view.role.name, after)}"
         return Proposal(change_set(view, JobKind.REMEMBER, summary, [write_memory(view, after.render())]))
 
     return plan_and_commit(context, planner)
 
 
+def append_note(role: Role, note: Note, today: date) -> str:
+    """Append a note as agents do, because other programs keep the role busy. Return the result, in a phrase.
+
+    Raises:
+        RefusedError: the memory file cannot be read as memory.
+        StoreError: the file system failed.
+    """
+    summary = ""
+
+    def addition(present: bytes) -> bytes:
+        nonlocal summary
+        after = _document_with_note(role.name, present, note, today)
+        if isinstance(after, AlreadyNoted):
+            summary = after.reason
+            return b""
+        if isinstance(after, UnwritableNote):
+            raise RefusedError(f"Nothing was changed: {after.reason}.")
+        summary = f"remembered as {last_entry_id(role.name, after)}, without waiting for the program that is writing"
+        written = after.render()
+        return written.removeprefix(present) if written.startswith(present) else f"\n\n{after.blocks[-1].text}".encode()
+
+    append_to_memory(role, addition)
+    return summary
+
+
 def plan_note(view: RoleView, note: Note, today: date) -> Document | UnwritableNote:
     """Return the memory file with the note, or the reason why it cannot be added, without a full stop."""
-    role = view.role.name
-    document = parse(new_memory_file(role) if view.memory.data is None else view.memory.text)
+    return _document_with_note(view.role.name, view.memory.text, note, today)
+
+
+def _document_with_note(role: str, memory: bytes, note: Note, today: date) -> Document | UnwritableNote:
+    document = parse(memory or new_memory_file(role))
     if isinstance(document, Unreadable):
         return UnwritableNote(f"{layout.MEMORY} of the role {role} is left alone: {document.reason.rstrip('.')}")
     if (existing := find_same_note(document, note)) is not None:
-        return UnwritableNote(f"this is remembered already, as {entry_ids(role, document)[existing]}")
+        return AlreadyNoted(f"this is remembered already, as {entry_ids(role, document)[existing]}")
     return with_note(document, note, today)
 
 
@@ -130,7 +175,7 @@ def restore(context: JobContext, archived: ArchivedEntry) -> JobOutcome:
             return knowledge_unavailable(view, context.clock()) or JobBlocked(f"{archived.file} cannot be read")
         restoration = plan_restoration(view, file, archived)
         if isinstance(restoration, EditRefusal):
-            return JobBlocked(restoration.reason)
+            return _refuse(restoration, AlreadyRestored)
 
         def record() -> None:
             if archived.file == layout.MEMORY:
@@ -233,7 +278,7 @@ def elevate(context: JobContext, block: Block, source: Role, domain: str) -> Job
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
         after = plan_elevation(view.memory.data, block, source, domain, today)
         if isinstance(after, NotEligible):
-            return JobBlocked(after.reason)
+            return _refuse(after, AlreadyElevated)
         summary = f"elevated from {source.name} of {source.store.project.name} as {after.id}"
         return Proposal(change_set(view, JobKind.ELEVATE, summary, [write_memory(view, after.document.render())]))
 

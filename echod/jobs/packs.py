@@ -18,6 +18,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.clock import local_datetime
+from echod.isolation import isolated
 from echod.jobs.archives import free_backup_name
 from echod.jobs.base import (
     JobBlocked,
@@ -89,19 +91,21 @@ def write_manifest(claude_home: Path, stack: str, data: bytes | None) -> None:
 def sync_manifests(engine: Engine, claude_home: Path) -> tuple[str, ...]:
     """Give every pack the manifest that matches its history, and return the packs whose manifest was repaired.
 
-    The caller must hold the worker lock. Costs next to nothing where echod never changed a pack.
+    The caller must hold the worker lock. Costs next to nothing where echod never changed a pack. A pack whose files
+    cannot be read or written is left alone, with a line in the log.
 
     Raises:
-        StoreError: a file cannot be read or written.
+        StoreError: the journal of the packs cannot be read.
     """
     commits_by_pack: defaultdict[str, list[CommitInfo]] = defaultdict(list)
     for commit in engine.history([packs_store(claude_home)]):
         commits_by_pack[commit.role.name].append(commit)
     repaired = []
     for name, commits in sorted(commits_by_pack.items()):
-        if _sync_manifest(claude_home, commits[0].role, commits):
-            log.info("manifest_repaired", pack=name)
-            repaired.append(name)
+        with isolated(f"The doc pack {name}"):
+            if _sync_manifest(claude_home, commits[0].role, commits):
+                log.info("manifest_repaired", pack=name)
+                repaired.append(name)
     return tuple(repaired)
 
 
@@ -298,4 +302,4 @@ def _timestamp(now: datetime) -> str:
 
 def local_now(clock: Callable[[], float]) -> datetime:
     """Return the present time in the local time zone."""
-    return datetime.fromtimestamp(clock()).astimezone()
+    return local_datetime(clock())

@@ -10,12 +10,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.inspection.entry_facts import record_and_get_facts, record_entries
-from echod.inspection.review import (
-    FIRST_PRUNE_HOLD_SECONDS,
-    first_prune_deadline,
-    first_prune_id,
-    removes_majority,
-)
+from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, first_prune_deadline, first_prune_id
 from echod.jobs.archives import append_to_archive, backup_name, pruned_archive_sizes
 from echod.jobs.base import (
     JobBlocked,
@@ -60,8 +55,8 @@ class KnowledgeSkipped(NamedTuple):
 def run(context: JobContext) -> JobOutcome:
     """Prune the memory file.
 
-    The first prune of a file is held for a day if it would remove more than half of the file, unless the user released
-    it (`EntryStore.release_first_prune`).
+    The first prune of a file is held for a day if it would remove much (`PruneExtent.hold_reason`), unless the user
+    released it (`EntryStore.release_first_prune`).
     """
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
@@ -111,7 +106,8 @@ def knowledge_skipped_reason(view: RoleView, plan: PrunePlan) -> str | None:
 def _hold_first_prune(view: RoleView, plan: PrunePlan, entries: EntryStore, now: float) -> JobDeferred | None:
     """Return the deferral of a first prune that has to wait for the user; None if it may run."""
     role = view.role
-    if not removes_majority(plan.lines_before, plan.lines_after):
+    hold_reason = plan.extent.hold_reason
+    if hold_reason is None:
         return None
     since = entries.hold_first_prune(role.store.key, role.name, now)
     command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
@@ -122,8 +118,8 @@ def _hold_first_prune(view: RoleView, plan: PrunePlan, entries: EntryStore, now:
     if until is None:
         return None
     reason = (
-        f"the first prune of this file would remove more than half of it ({describe_plan(view, plan)}), so it waits "
-        f"for a day. To see it: {command} --dry-run. To do it now: {command}"
+        f"the first prune of this file {hold_reason} ({describe_plan(view, plan)}), so it waits for a day. "
+        f"To see it: {command} --dry-run. To do it now: {command}"
     )
     return JobDeferred(reason, until)
 

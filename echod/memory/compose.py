@@ -245,6 +245,10 @@ class UnwritableNote(NamedTuple):
     reason: str
 
 
+class AlreadyNoted(UnwritableNote):
+    """The file contains the same note."""
+
+
 def create_note(text: str, title: str | None) -> Note | None:
     """Return the text that the user typed as a note; None if it contains no visible text.
 

@@ -71,6 +71,30 @@ def find_violations(
     return tuple(violations)
 
 
+def shows_changes(before: Document, after: Document, visible: Document) -> bool:
+    """Return whether a change from `before` to `after` was made in an ancestor of `visible`, which may be edited since.
+
+    Every block that the change added or edited is visible, perhaps in a later version, and none that it removed. A
+    change of the preamble alone does not show.
+    """
+    old, new = set(block_contents(before)), set(block_contents(after))
+    present = set(block_contents(visible))
+    if old == new or not present.isdisjoint(old - new):
+        return False
+    return not missing_additions(before, after, visible)
+
+
+def missing_additions(before: Document, after: Document, visible: Document) -> tuple[Block, ...]:
+    """Return the blocks that were added or edited from `before` to `after` and are not in `visible`.
+
+    A block that is there in another version is not missing, unless that is the version before.
+    """
+    old, present = set(block_contents(before)), set(block_contents(visible))
+    versions = {block_key(block) for block in visible.blocks if block_content(block) not in old}
+    added = [block for block in after.blocks if block_content(block) not in old]
+    return tuple(b for b in added if block_content(b) not in present and block_key(b) not in versions)
+
+
 def _is_preamble_retained(change: FileChange, redacted_forms: RedactedForms) -> bool:
     """Return whether every line above the first heading is still there, in order. Lines may be added."""
     before, after = (document.preamble.replace("\r\n", "\n").strip() for document in (change.before, change.after))

@@ -28,6 +28,12 @@ _MAX_CACHED_BYTES, _MAX_CACHED_DOCUMENTS = 64 << 10, 8
 This is the number and maximal size in bytes of the contents whose documents are cached, which take a few MiB at most.
 Documents of larger files are shared while they are in use.
 """
+MAX_PARSED_BYTES = 104 * 1024 * 1024
+"""The memory that reading one file may take, by estimate. A job holds a few versions of it, and the service may use
+512 MiB (`MemoryMax` of its unit)."""
+
+_BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_MARK = 3, 1500, 140
+_HEADING_LINE = re.compile(rb"^[ ]{0,3}##", re.MULTILINE)
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
 _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
 
@@ -41,6 +47,16 @@ def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreada
     return _parse_cached(data) if len(data) <= _MAX_CACHED_BYTES else _live_documents.get(data) or _parse_shared(data)
 
 
+def estimate_parsed_bytes(data: bytes) -> int:
+    """Return an upper bound of the memory in bytes that reading a file takes, much faster than reading it."""
+    text_bytes = len(data) * _BYTES_PER_BYTE + data.count(b"**") * _BYTES_PER_MARK
+    # Marks inside of a line are counted only if they matter.
+    estimate = text_bytes + data.count(b"##") * _BYTES_PER_HEADING
+    if estimate <= MAX_PARSED_BYTES:
+        return estimate
+    return text_bytes + sum(1 for _ in _HEADING_LINE.finditer(data)) * _BYTES_PER_HEADING
+
+
 def _parse_shared(data: bytes) -> Document | Unreadable:
     document = _parse_uncached(data)
     if isinstance(document, Document):
@@ -49,6 +65,12 @@ def _parse_shared(data: bytes) -> Document | Unreadable:
 
 
 def _parse_uncached(data: bytes) -> Document | Unreadable:
+    if (needed := estimate_parsed_bytes(data)) > MAX_PARSED_BYTES:
+        needed_text, allowed = (f"{count >> 20} MiB" for count in (needed, MAX_PARSED_BYTES))
+        reason = (
+            f"Reading it would take about {needed_text} of memory, more than {allowed}: too many headings. Split it."
+        )
+        return Unreadable(UnreadableKind.OVER_SIZE, reason, data)
     try:
         text = data.decode()
     except UnicodeDecodeError as error:

@@ -16,8 +16,11 @@ import hashlib
 import json
 import re
 import unicodedata
+from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from difflib import SequenceMatcher
 
 from echod.memory.model import Block, Document, Entry
 
@@ -28,6 +31,10 @@ ID_LENGTH = 12
 _INVISIBLE = re.compile(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
+_MAX_COMPARED_WORDS = 400  # comparing two texts takes time quadratic in their words
+_MAX_GAP_CANDIDATES = 32
+"""How many blocks between two pairs are compared with one that has no partner. A torn write leaves one."""
+
 _TRAILING_PUNCTUATION = " .,;:\u2026\u3002"
 _IdentityKey = tuple[str, str, str]
 _Blocks = Sequence[Block]
@@ -162,10 +169,10 @@ def align(base: Sequence[Block], side: Sequence[Block]) -> dict[int, int]:
 
 
 def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, int]:
-    """Pair blocks added on both sides: equal texts, a last block that was cut off, or versions of one entry.
+    """Pair blocks added on both sides: equal texts, a last block that was cut off, or versions of one block.
 
-    Entries with the same title, date and source are versions of one entry. Other blocks must have equal texts, because
-    an equal heading is not enough evidence.
+    Entries with the same title, date and source are versions of one entry. Of other blocks an equal heading is not
+    enough evidence: they must also have more than half of their words in common, in the same order.
     """
     pairs: dict[int, int] = {}
     _pair(one, other, block_content, pairs)
@@ -173,16 +180,47 @@ def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, i
     _pair_truncated_end(other, one, back := {j: i for i, j in pairs.items()})
     pairs = {i: j for j, i in back.items()}
     _pair(one, other, lambda block: block_key(block) if block.entry else id(block), pairs)  # opaque ones are unique
+    _pair_sections(one, other, pairs)
     return pairs
+
+
+def _pair_sections(one: _Blocks, other: _Blocks, pairs: dict[int, int]) -> None:
+    """Pair opaque blocks whose heading is unique on both sides, if one is an edited version of the other."""
+    partners = _unique_sections(other, set(pairs.values()))
+    for heading, position in _unique_sections(one, set(pairs)).items():
+        partner = partners.get(heading)
+        if partner is not None and _is_edited(one[position], other[partner]):
+            pairs[position] = partner
+
+
+def _unique_sections(blocks: _Blocks, paired: AbstractSet[int]) -> dict[str, int]:
+    """Return heading -> position of the opaque blocks without a partner that share their heading with no other."""
+    sections = [(block_heading(b), i) for i, b in enumerate(blocks) if i not in paired and b.entry is None]
+    counts = Counter(heading for heading, _ in sections)
+    return {heading: position for heading, position in sections if counts[heading] == 1}
+
+
+def _is_edited(one: Block, other: Block) -> bool:
+    """Return whether more than half of the shorter text is in the longer one."""
+    words, others = (block_content(block).partition("\n")[2].split()[:_MAX_COMPARED_WORDS] for block in (one, other))
+    if not words or not others:
+        return True  # a heading that got its text later
+    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    common = sum(match.size for match in matcher.get_matching_blocks())
+    return 2 * common > min(len(words), len(others))
 
 
 def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dict[int, int]) -> None:
     last = len(one) - 1
     if last < 0 or last in pairs:
         return
-    used = set(pairs.values())
-    whole = (j for j, block in enumerate(other) if j not in used and is_truncated(one[last], block))
-    pairs.update((last, j) for j in list(whole)[:1])
+    used, part = set(pairs.values()), block_content(one[last])
+    for position, block in enumerate(other):
+        if position not in used and len(block.text) > len(part):
+            whole = block_content(block)
+            if len(part) < len(whole) and whole.startswith(part):
+                pairs[last] = position
+                return
 
 
 def _pair(base: _Blocks, side: _Blocks, key_of: Callable[[Block], Hashable], pairs: dict[int, int]) -> None:
@@ -202,19 +240,26 @@ def _pair_in_gaps(base: Sequence[Block], side: Sequence[Block], pairs: dict[int,
     unpaired = [position for position in range(len(side)) if position not in used]
     if not unpaired:
         return
+    contents = {position: block_content(side[position]) for position in unpaired}
+    ends = _gap_ends(len(base), len(side), pairs)
+    low = -1
     for position, block in enumerate(base):
         if position in pairs:
+            low = pairs[position]
             continue
-        low, high = _gap(position, len(base), len(side), pairs)
-        for candidate in unpaired:
-            other = side[candidate]
-            if low < candidate < high and (is_truncated(block, other) or is_truncated(other, block)):
-                pairs[position] = candidate
-                unpaired.remove(candidate)
+        begin, end = bisect_right(unpaired, low), bisect_left(unpaired, ends[position])
+        text = block_content(block) if begin < end else ""
+        for index in range(begin, min(end, begin + _MAX_GAP_CANDIDATES)):
+            other = contents[unpaired[index]]
+            if len(text) != len(other) and (other.startswith(text) or text.startswith(other)):
+                low = pairs[position] = unpaired.pop(index)
                 break
 
 
-def _gap(position: int, base_length: int, side_length: int, pairs: dict[int, int]) -> tuple[int, int]:
-    before = next((pairs[p] for p in range(position - 1, -1, -1) if p in pairs), -1)
-    after = next((pairs[p] for p in range(position + 1, base_length) if p in pairs), side_length)
-    return before, after
+def _gap_ends(base_length: int, side_length: int, pairs: Mapping[int, int]) -> list[int]:
+    """Return for each position in `base` the partner of the next one that has a partner."""
+    ends, end = [side_length] * base_length, side_length
+    for position in range(base_length - 1, -1, -1):
+        ends[position] = end
+        end = pairs.get(position, end)
+    return ends

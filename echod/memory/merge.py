@@ -12,9 +12,8 @@ entry can change the meaning of the text around it. Such a plan is not carried o
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
-from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from echod.memory.document import parse
@@ -27,9 +26,11 @@ from echod.memory.identity import (
     is_truncated,
     numbered_keys,
 )
+from echod.memory.line_diff import diff_lines
 from echod.memory.model import Block, Document, Unreadable
 
 _Edit = tuple[int, int, list[str]]
+_NO_BLOCK = Block("", None)
 
 
 class MergeResult(NamedTuple):
@@ -113,8 +114,7 @@ class _ThreeWayMerge:
         self._piece_by_other: dict[int, _Piece] = {}  # position in other -> piece of the result
 
     def result(self) -> MergeResult | MergeFailure:
-        pieces = self._merge_visible()
-        self._add_from_other(pieces)
+        pieces = self._with_additions(self._merge_visible())
         data = (self._preamble() + _join_pieces(pieces, self._visible)).encode()
         problem = _round_trip_problem(data, pieces)
         return MergeFailure(problem) if problem else MergeResult(data, tuple(self._added), tuple(self._overridden))
@@ -182,9 +182,12 @@ class _ThreeWayMerge:
         self._overridden.append(other.text)
         return visible
 
-    def _add_from_other(self, pieces: list[_Piece]) -> None:
+    def _with_additions(self, pieces: list[_Piece]) -> list[_Piece]:
+        """Return the pieces with those that only the other version has, each behind the one that it follows there."""
         base_of = {k: i for i, k in self._in_other.items()}
         present = {block_content(piece.block) for piece in pieces}
+        first, last = _Piece(_NO_BLOCK, None), _Piece(_NO_BLOCK, None)  # before and behind all others
+        followers: dict[int, _Piece] = {}
         for position, block in enumerate(self._other.blocks):
             if position in self._piece_by_other:
                 continue
@@ -196,18 +199,27 @@ class _ThreeWayMerge:
             if block_content(block) in present:
                 continue
             piece = _Piece(block, None)
-            pieces.insert(self._insert_position(position, pieces), piece)
+            followers[id(self._previous_piece(position, first, last))] = piece  # each has one at most
             self._piece_by_other[position] = piece
             self._added.append(block)
             present.add(block_content(block))
 
-    def _insert_position(self, position: int, pieces: list[_Piece]) -> int:
+        chains = (piece for start in (first, *pieces, last) for piece in _chain(start, followers))
+        return [piece for piece in chains if piece is not first and piece is not last]
+
+    def _previous_piece(self, position: int, first: _Piece, last: _Piece) -> _Piece:
         for before in range(position - 1, -1, -1):
-            piece = self._piece_by_other.get(before)
-            if piece is not None:
-                return next(i for i, p in enumerate(pieces) if p is piece) + 1
+            if (piece := self._piece_by_other.get(before)) is not None:
+                return piece
         is_first = position == 0 and any(k in self._piece_by_other for k in range(1, len(self._other.blocks)))
-        return 0 if is_first else len(pieces)
+        return first if is_first else last
+
+
+def _chain(start: _Piece, followers: Mapping[int, _Piece]) -> Iterator[_Piece]:
+    piece: _Piece | None = start
+    while piece is not None:
+        yield piece
+        piece = followers.get(id(piece))
 
 
 def _has_same_content(one: Block, other: Block) -> bool:
@@ -231,8 +243,7 @@ def _merge_lines(base: str, visible: str, other: str) -> str | None:
 
 def _edits(before: list[str], after: list[str]) -> list[_Edit]:
     closed = [line.rstrip("\r\n") for line in before], [line.rstrip("\r\n") for line in after]
-    codes = SequenceMatcher(None, *closed, autojunk=False).get_opcodes()
-    return [(i1, i2, after[j1:j2]) for tag, i1, i2, j1, j2 in codes if tag != "equal"]
+    return [(change.start, change.end, after[change.new_start : change.new_end]) for change in diff_lines(*closed)]
 
 
 def _overlap(one: _Edit, other: _Edit) -> bool:

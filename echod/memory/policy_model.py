@@ -35,6 +35,28 @@ Days = Annotated[int, Range(1, 3_650)]
 _SUM_TOLERANCE: Final = 1e-9
 
 
+class PruneExtent(NamedTuple):
+    """How much a prune removes from a memory file. Removed entries are archived, whole."""
+
+    lines_before: int
+    lines_after: int
+    entries_before: int
+    entries_removed: int
+    inscribed_removed: int
+
+    @property
+    def hold_reason(self) -> str | None:
+        """Why the first prune of a file waits for the user, as a clause after "it"; None if it does not wait."""
+        if 2 * self.lines_after < self.lines_before:
+            return "would remove more than half of its lines"
+        if 2 * self.entries_removed > self.entries_before:
+            return "would remove more than half of its entries"
+        if self.inscribed_removed:
+            noun = "entry" if self.inscribed_removed == 1 else "entries"
+            return f"would remove {self.inscribed_removed} inscribed {noun}"
+        return None
+
+
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
     """The numbers of score, prune, promote and compress (docs/lifecycle.md explains each).

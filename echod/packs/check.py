@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from echod.clock import local_datetime
 from echod.memory.packs.manifest import PackAges, VersionOrder, age_in_days, compare_versions, is_stale
 from echod.packs.installed import InstalledPack, InstalledPacks, PackLocations
 from echod.packs.registries import AvailablePack
@@ -74,7 +75,7 @@ def check_packs(
     `now` is in Unix seconds. A pack that is older than `staleness_days` is stale.
     """
     registries = locations.read_registries()
-    local_now = datetime.fromtimestamp(now).astimezone()
+    local_now = local_datetime(now)
     names = dict.fromkeys((*registries.packs, *(pack.stack for pack in installed_packs.packs)))
     states = tuple(
         pack_state(installed_packs.get(name), registries.packs.get(name), local_now, staleness_days) for name in names

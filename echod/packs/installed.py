@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from echod.errors import os_reason
 from echod.files import FileVersion, file_version
+from echod.isolation import isolated
 from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.memory.packs.manifest import MANIFEST_SIZE_LIMIT, InvalidManifest, PackManifest, is_stack_name, read_manifest
 from echod.packs.registries import (
@@ -83,14 +84,20 @@ def read_installed_packs(claude_home: Path) -> InstalledPacks:
                 if manifests is not None and name.endswith(MANIFEST_SUFFIX) and not name.startswith("."):
                     stack = name.removesuffix(MANIFEST_SUFFIX)
                     if is_stack_name(stack):
-                        packs_by_name[stack] = _with_manifest(manifests, name, stack)
+                        with isolated(f"The doc pack {stack}", problems.append):
+                            packs_by_name[stack] = _with_manifest(manifests, name, stack)
                     else:
                         problems.append(f"{manifests.path / name!s} is skipped: it is not named after a doc pack.")
         with _open_directory(claude_home, packs_store(claude_home).root) as packs:
             if packs is not None:
                 for stack in packs_by_name.keys() | set(filter(is_stack_name, packs.list_names())):
-                    packs_by_name[stack] = _with_memory(packs, packs_by_name.get(stack) or InstalledPack(stack))
-    checked = (_with_problem(pack) for pack in packs_by_name.values() if pack != InstalledPack(pack.stack))
+                    with isolated(f"The doc pack {stack}", problems.append):
+                        packs_by_name[stack] = _with_memory(packs, packs_by_name.get(stack) or InstalledPack(stack))
+    checked: list[InstalledPack] = []
+    for pack in packs_by_name.values():
+        if pack != InstalledPack(pack.stack):
+            with isolated(f"The doc pack {pack.stack}", problems.append):
+                checked.append(_with_problem(pack))
     return InstalledPacks(tuple(sorted(checked, key=lambda pack: pack.stack)), tuple(problems))
 
 

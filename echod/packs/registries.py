@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.errors import os_reason
+from echod.isolation import isolated
 from echod.memory.packs.registry import REGISTRY_SIZE_LIMIT, PackListing, read_registry
 from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
@@ -96,7 +97,10 @@ def _read_registry(root: Path) -> PackRegistry:
     except OSError as error:
         return PackRegistry(root, (), (f"The registry {root / REGISTRY_FILE} cannot be read: {os_reason(error)}.",))
     problems = [f"{root / REGISTRY_FILE}: {problem}" for problem in contents.problems]
-    packs = [_read_pack(root, listing, problems) for listing in contents.listings]
+    packs: list[AvailablePack | None] = []
+    for listing in contents.listings:
+        with isolated(f"The pack {listing.stack}", problems.append):
+            packs.append(_read_pack(root, listing, problems))
     return PackRegistry(root, tuple(pack for pack in packs if pack is not None), tuple(problems))
 
 
@@ -143,4 +147,6 @@ def _natural_sort_key(path: str) -> list[tuple[int, str]]:
 
 def find_registry_directory(directory: Path) -> Path:
     """Return the directory that has the list: `directory` itself, or the one in which a plugin keeps it."""
-    return directory / _PLUGIN_DIRECTORY if (directory / _PLUGIN_DIRECTORY / REGISTRY_FILE).is_file() else directory
+    nested = directory / _PLUGIN_DIRECTORY
+    has_link = nested.parent.is_symlink() or nested.is_symlink()  # which could lead out of the registry
+    return nested if (nested / REGISTRY_FILE).is_file() and not has_link else directory

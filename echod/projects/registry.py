@@ -8,21 +8,34 @@ for the globs of the settings.
 from __future__ import annotations
 
 import contextlib
+import fnmatch
 import glob
 import os
+import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.errors import ConfigurationError, StateError, UsageError, os_reason
-from echod.files import write_private_durable
+from echod.errors import GARBLED_ERRORS, ConfigurationError, StateError, UsageError, os_reason
+from echod.files import read_regular, write_private_durable
 from echod.log import get_logger
-from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE, is_utf8, not_absolute_reason, not_utf8_message
+from echod.paths import (
+    PRIVATE_FILE_MODE,
+    is_openable_path,
+    is_utf8,
+    make_private_directory,
+    not_absolute_reason,
+    not_utf8_message,
+)
 from echod.store.layout import STORE_DIRS
 
 LOCK_SECONDS: Final = 10.0
+MAX_FILE_BYTES: Final = 4 * 1024 * 1024
+"""A list of ten thousand projects has a quarter of it."""
+
 _ALL_PROJECTS: Final = "*"
+_MAX_GLOB_DEPTH: Final = 64
 
 log = get_logger(__name__)
 
@@ -74,7 +87,7 @@ class LineFile:
             StateError: the file exists and cannot be read, which is not the same as empty.
         """
         try:
-            text = os.fsdecode(self.path.read_bytes())
+            text = os.fsdecode(read_regular(self.path, MAX_FILE_BYTES))
         except FileNotFoundError:
             return ()
         except OSError as error:
@@ -99,7 +112,7 @@ class LineFile:
 
         lock_file = self.path.with_name(f"{self.path.name}.lock")
         try:
-            self.path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+            make_private_directory(self.path.parent)
             with FileLock(lock_file, timeout=self._lock_seconds, mode=PRIVATE_FILE_MODE):
                 before = self.read()
                 lines = list(before)
@@ -169,6 +182,14 @@ class ProjectRegistry:
         self.resume(root)
         return removed
 
+    def move(self, old: Path, new: Path) -> None:
+        """Replace a project's path in the list and in the pauses, if it is there."""
+        for file in (self._list_file, self._pauses_file):
+            if any(_parse_root(line) == old for line in file.read()):
+                with file.edit() as lines:
+                    _remove_root(lines, old)
+                    _add_root(lines, new)
+
     def pauses(self) -> PausedProjects:
         """Return the projects that are paused now."""
         lines = self._pauses_file.read()
@@ -221,13 +242,54 @@ def expand_globs(patterns: Iterable[str]) -> tuple[Path, ...]:
         if (reason := not_absolute_reason(pattern)) is not None:
             raise ConfigurationError(f"projects: {reason}.")
         absolute = os.path.expanduser(pattern)  # noqa: PTH111  a pattern is not a path
-        for match in sorted(glob.iglob(absolute, recursive=True)):  # noqa: PTH207  Path.glob takes no absolute pattern
+        for match in sorted(set(_expand(os.sep, Path(absolute).parts[1:]))):
             if any(os.path.isdir(os.path.join(match, store)) for store in STORE_DIRS):  # noqa: PTH112, PTH118
                 roots[_resolve(Path(match))] = None
     for root in [root for root in roots if not is_utf8(root)]:
         log.warning("project_skipped", path=ascii(str(root)), reason="its path is not UTF-8")
         del roots[root]
     return tuple(roots)
+
+
+def _expand(directory: str, parts: Sequence[str]) -> Iterator[str]:
+    """Yield the paths below `directory` that the parts of a glob match, as the shell does.
+
+    Not by the library's `glob`, whose `**` follows links: two links to the directory that contains them would take
+    longer than the age of the universe.
+    """
+    if not parts:
+        yield directory
+        return
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        if directory.count(os.sep) > _MAX_GLOB_DEPTH:
+            return
+        yield from _expand(directory, rest)
+        for name in _subdirectories(directory, follow_links=False):
+            yield from _expand(os.path.join(directory, name), parts)  # noqa: PTH118
+    elif glob.has_magic(part):
+        matches = re.compile(fnmatch.translate(part)).match
+        for name in _subdirectories(directory, follow_links=True):
+            if matches(name) and (part.startswith(".") or not name.startswith(".")):
+                yield from _expand(os.path.join(directory, name), rest)  # noqa: PTH118
+    else:
+        yield from _expand(os.path.join(directory, part), rest)  # noqa: PTH118
+
+
+def _subdirectories(directory: str, *, follow_links: bool) -> list[str]:
+    try:
+        with os.scandir(directory) as entries:
+            names = [entry.name for entry in entries if _is_directory(entry, follow_links=follow_links)]
+    except OSError:
+        return []  # a directory that cannot be listed has no visible projects
+    return [name for name in names if follow_links or not name.startswith(".")]
+
+
+def _is_directory(entry: os.DirEntry[str], *, follow_links: bool) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=follow_links)
+    except OSError:
+        return False  # a link to itself
 
 
 def _add_root(lines: list[str], root: Path) -> bool:
@@ -248,9 +310,12 @@ def _parse_root(line: str) -> Path | None:
     text = line.lstrip()
     if text.startswith("~"):
         text = os.path.expanduser(text)  # noqa: PTH111  an unknown user stays text, where Path would raise
-    if not text.startswith(os.sep) or "\0" in text:
+    if not is_openable_path(text):
         return None
-    root = _resolve(Path(text))
+    try:
+        root = _resolve(Path(text))
+    except (OSError, *GARBLED_ERRORS):
+        root = Path(text)  # it counts as missing
     return root if is_utf8(root) else None
 
 
@@ -263,7 +328,7 @@ def _is_same_directory(one: Path, other: Path) -> bool:
         return True
     try:
         return one.samefile(other)
-    except OSError:
+    except (OSError, *GARBLED_ERRORS):
         return False  # at least one is missing, and their names differ
 
 
@@ -271,7 +336,7 @@ def _directory_identity(root: Path) -> tuple[int, int] | None:
     """Return the device and inode of a directory; None if there is no directory, or it cannot be seen."""
     try:
         status = root.stat()
-    except OSError:
+    except (OSError, *GARBLED_ERRORS):
         return None
     return (status.st_dev, status.st_ino) if stat.S_ISDIR(status.st_mode) else None
 

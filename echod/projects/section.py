@@ -16,6 +16,8 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
 MAX_DEPTH: Final = 64
+MAX_VALUES: Final = 20_000
+"""Composing takes a kilobyte for each, and a file of 256 KiB can have a hundred thousand of them."""
 _SECTION_KEY: Final = "echoes"
 _MAX_SHOWN_CHARACTERS: Final = 80
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
@@ -106,7 +108,9 @@ def read_section(data: bytes, file: Path) -> Section:
 def _check_depth(data: bytes) -> None:
     # Composing recurses, in C without a limit; events do not.
     depth = 0
-    for event in yaml.parse(data, Loader=_LOADER):
+    for number, event in enumerate(yaml.parse(data, Loader=_LOADER)):
+        if number > MAX_VALUES:
+            raise SectionError(f"it has more than {MAX_VALUES:,} values")
         if isinstance(event, yaml.CollectionStartEvent):
             depth += 1
         elif isinstance(event, yaml.CollectionEndEvent):

@@ -10,9 +10,10 @@ import os
 from pathlib import Path
 
 from echod.files import open_regular
+from echod.paths import MAX_PATH_LENGTH
 
 _CLAUDE_WORKTREES = (".claude", "worktrees")
-_MAX_POINTER_BYTES = 64 * 1024
+_MAX_POINTER_BYTES = 2 * MAX_PATH_LENGTH
 
 
 def main_worktree_path(directory: Path) -> Path:
@@ -77,10 +78,10 @@ def _resolve_pointer(base: Path, pointer: str) -> Path:
 
 
 def _read_pointer(path: Path) -> str | None:
-    """Return the text of a small plain file; None if it cannot be read or contains a NUL, so that it names no path."""
+    """Return the text of a small plain file; None if it cannot be read, or names no path that a system could open."""
     try:
         with open_regular(path) as file:
             text = file.read(_MAX_POINTER_BYTES).decode("utf-8", "surrogateescape")
     except OSError:
         return None
-    return None if "\0" in text else text
+    return None if "\0" in text or len(text) > MAX_PATH_LENGTH else text

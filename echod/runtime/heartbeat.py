@@ -8,14 +8,17 @@ that merely exists is reported as hung. A reader combines the heartbeat with the
 
 from __future__ import annotations
 
+import errno
 import json
+import math
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.files import write_runtime_file
+from echod.errors import GARBLED_ERRORS
+from echod.files import read_regular, write_runtime_file
 from echod.paths import Paths
 from echod.runtime.locks import LockState, read_lock_state
 from echod.runtime.system import RunningProcess, find_process
@@ -31,6 +34,8 @@ HEARTBEAT_MAX_AGE_SECONDS = 20.0
 
 STARTUP_SECONDS = 30.0
 """The time that a daemon may take from its lock to its first heartbeat."""
+
+_MAX_HEARTBEAT_BYTES = 64 * 1024
 
 EVENTS_NOT_ARRIVING = "file events do not arrive any more"
 """Part of a sentence for `echod status`."""
@@ -62,10 +67,26 @@ class Heartbeat:
 def read_heartbeat(path: Path) -> Heartbeat | None:
     """Return the last heartbeat, or None if the file is missing or this version does not understand it."""
     try:
-        values = json.loads(path.read_bytes())
-        return Heartbeat(**{field.name: values[field.name] for field in fields(Heartbeat)})
-    except (FileNotFoundError, ValueError, KeyError, TypeError):
+        values = json.loads(read_regular(path, _MAX_HEARTBEAT_BYTES))
+        heartbeat = Heartbeat(**{field.name: values[field.name] for field in fields(Heartbeat)})
+    except (FileNotFoundError, *GARBLED_ERRORS):
         return None
+    except OSError as error:
+        if error.errno in {errno.EINVAL, errno.EFBIG, errno.ELOOP}:
+            return None  # no daemon wrote it
+        raise
+    return heartbeat if _is_plausible(heartbeat) else None
+
+
+def _is_plausible(heartbeat: Heartbeat) -> bool:
+    times = (heartbeat.started_at, heartbeat.beat_at, heartbeat.beat_monotonic, heartbeat.worker_monotonic)
+    texts = (heartbeat.started, heartbeat.version, heartbeat.job, heartbeat.health, heartbeat.stalled)
+    reconciled_at = 0.0 if heartbeat.reconciled_at is None else heartbeat.reconciled_at
+    return (
+        type(heartbeat.pid) is int
+        and all(isinstance(moment, int | float) and math.isfinite(moment) for moment in (*times, reconciled_at))
+        and all(isinstance(text, str) for text in texts)
+    )
 
 
 class HeartbeatWriter:

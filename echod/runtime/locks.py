@@ -9,23 +9,27 @@ Reading who holds a lock never waits and loads nothing heavy, because `echod sta
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
+import math
 import os
+import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
-from datetime import datetime
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from echod import __version__
-from echod.errors import EchodError, StateError
-from echod.paths import PRIVATE_FILE_MODE
+from echod.clock import local_datetime
+from echod.errors import GARBLED_ERRORS, EchodError, StateError
+from echod.paths import PRIVATE_FILE_MODE, Paths
 from echod.runtime.system import find_process
 
 MAX_OWNER_BYTES = 4096
+_MAX_PID = (1 << 31) - 1
 
 DAEMON_LOCK_TIMEOUT_SECONDS = 1.0
 """How long a starting daemon waits for its lock. `read_lock_state` may hold it for an instant."""
@@ -52,7 +56,8 @@ class LockOwner:
     """The content of a lock file: the process that holds the lock.
 
     `started` (`RunningProcess.started`) distinguishes it from a later process with the same number. It took the lock
-    at `since` (Unix seconds, for display), and at `since_monotonic` by the clock for arithmetic.
+    at `since` (Unix seconds, for display), and at `since_monotonic` by the clock for arithmetic. `runtime` is the
+    runtime directory of a daemon, and "" for other owners.
     """
 
     pid: int
@@ -60,6 +65,7 @@ class LockOwner:
     version: str
     since: float
     since_monotonic: float
+    runtime: str = ""
 
     def encode(self) -> bytes:
         """Return the content of the lock file."""
@@ -95,10 +101,12 @@ def read_lock_state(path: Path) -> LockState:
         OSError: the file exists but cannot be opened, which does not mean that the lock is free.
     """
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         return LockState(held=False, owner=None)
     try:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a plain file", str(path))
         owner = parse_lock_owner(os.pread(descriptor, MAX_OWNER_BYTES, 0))
         try:
             fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -113,15 +121,32 @@ def parse_lock_owner(data: bytes) -> LockOwner | None:
     """Return the owner from the content of a lock file; None if it is empty, torn or not in our format."""
     try:
         fields = json.loads(data)
-        return LockOwner(
+        owner = LockOwner(
             pid=int(fields["pid"]),
             started=str(fields["started"]),
             version=str(fields["version"]),
             since=float(fields["since"]),
             since_monotonic=float(fields["since_monotonic"]),
+            runtime=str(fields.get("runtime", "")),
         )
-    except (ValueError, KeyError, TypeError):
+    except GARBLED_ERRORS:
         return None
+    return owner if 0 < owner.pid <= _MAX_PID and math.isfinite(owner.since + owner.since_monotonic) else None
+
+
+def paths_of_running_daemon(paths: Paths) -> Paths:
+    """Return the paths with the runtime directory of the running daemon, if one runs.
+
+    The environment of the session may differ from that of the service, and then its own default would be a directory in
+    which nothing is.
+    """
+    try:
+        state = read_lock_state(paths.daemon_lock)
+    except OSError:
+        return paths  # reported by each command that reads the lock
+    if not state.held or state.owner is None or not state.owner.runtime:
+        return paths
+    return replace(paths, runtime=Path(state.owner.runtime))
 
 
 class HeldLock:
@@ -196,6 +221,7 @@ def _acquire(
     lock = FileLock(path, mode=PRIVATE_FILE_MODE, thread_local=False, preserve_lock_file=True, on_acquired=write_owner)
     try:
         path.parent.stat()  # filelock would create a missing directory itself, and not a private one
+        _require_plain_file(path)
         lock.acquire(timeout=seconds, cancel_check=cancelled)
     except Timeout:
         yield None
@@ -212,6 +238,11 @@ def _acquire(
         lock.release()
 
 
+def _require_plain_file(path: Path) -> None:
+    if path.exists() and not path.is_file():
+        raise OSError(errno.EINVAL, "not a plain file", str(path))
+
+
 def _read_owner(path: Path) -> LockOwner | None:
     try:
         return read_lock_state(path).owner
@@ -222,5 +253,5 @@ def _read_owner(path: Path) -> LockOwner | None:
 def _describe_owner(owner: LockOwner | None) -> str:
     if owner is None:
         return ""
-    since = datetime.fromtimestamp(owner.since).astimezone()
+    since = local_datetime(owner.since)
     return f" (process {owner.pid}, version {owner.version}, since {since:%Y-%m-%d %H:%M})"

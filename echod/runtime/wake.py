@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from echod.files import write_runtime_file
+from echod.files import read_regular, write_runtime_file
+
+_MAX_BYTES = 4096
 
 
 def write_wake_file(path: Path, token: str) -> None:
@@ -43,6 +45,6 @@ class WakeFile:
     def _read(self) -> tuple[int, bytes] | None:
         # Compares the content too: two writes within one tick of the file system's clock have the same time.
         try:
-            return self._path.stat().st_mtime_ns, self._path.read_bytes()[:256]
+            return self._path.stat().st_mtime_ns, read_regular(self._path, _MAX_BYTES)
         except OSError:
             return None

@@ -83,7 +83,8 @@ class ProjectGate:
         with self._lock:
             streak = self._quiet_streaks.get(project)
             since = streak.since if streak is not None and now - streak.checked_at <= _MAX_CHECK_GAP_SECONDS else None
-            verdict = gate(observations, now, self._limits, quiet_since=since)
+            # If it was not quiet before, it is from now on, and at most for the longest quiet.
+            verdict = gate(observations, now, self._limits, quiet_since=now if since is None else since)
             self._quiet_streaks[project] = _QuietStreak(quiet_streak(verdict, since, now), now)
         if self._recorder is not None and not observations.inaccessible:
             runs = find_workflow_runs(observations, now, self._limits)

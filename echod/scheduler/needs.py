@@ -14,10 +14,14 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from echod.errors import os_reason
+from echod.isolation import left_alone_text
+from echod.log import get_logger
 from echod.projects.maintenance import MaintenancePolicy
 from echod.state.job import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store
+
+log = get_logger(__name__)
 
 _MAX_NAMED_AGENTS = 3
 NO_OBSERVATIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
@@ -71,6 +75,9 @@ def find_needs(
                 needs.append(need)
         except OSError as error:
             problems.append(read_problem(role.path, error))
+        except Exception as error:
+            log.exception("role_left_alone", role=str(role.path))
+            problems.append(ReadProblem(str(role.path), left_alone_text(str(role.path), error)))
     needs += [_observe_need(store, role, names, settings, now) for role, names in observations.items()]
     return NeedsReport(tuple(needs), tuple(problems))
 

@@ -13,14 +13,18 @@ from datetime import date
 from pathlib import Path
 
 from echod.clock import local_date
+from echod.errors import StateError
 from echod.files import FileVersion, regular_file_version
 from echod.inbox.inbox import Inbox
 from echod.inspection import InspectionCache
+from echod.isolation import left_alone_text
+from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Layer
 from echod.memory.policy_model import PolicySettings
 from echod.memory.text import pluralize
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
 from echod.scheduler.needs import NeedSettings, NeedsReport, ReadProblem, find_needs, read_problem, stat_if_present
+from echod.sessions.needs import SessionNeedFinder
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind, Need
 from echod.state.queue import JobQueue
@@ -28,6 +32,8 @@ from echod.store import layout
 from echod.store.engine import Engine
 from echod.store.errors import BusyError, StoreError
 from echod.store.layout import Role, Store
+
+log = get_logger(__name__)
 
 
 def reconcile(
@@ -37,10 +43,11 @@ def reconcile(
     now: float,
     inbox: Inbox | None = None,
     need_finder: MaintenanceNeedFinder | None = None,
+    session_need_finder: SessionNeedFinder | None = None,
 ) -> tuple[ReadProblem, ...]:
     """Compare a store with the queue at `now` (Unix seconds), and return the paths that could not be read."""
     report = queue_findings(store, settings, queue, now, inbox)
-    return queue_maintenance(store, settings, queue, now, report, need_finder)
+    return queue_maintenance(store, settings, queue, now, report, need_finder, session_need_finder)
 
 
 def queue_findings(
@@ -64,6 +71,7 @@ def queue_maintenance(
     now: float,
     findings_report: NeedsReport,
     need_finder: MaintenanceNeedFinder | None,
+    session_need_finder: SessionNeedFinder | None = None,
 ) -> tuple[ReadProblem, ...]:
     """Queue the maintenance of the files, which may require reading them, and withdraw other jobs. The second half.
 
@@ -78,9 +86,10 @@ def queue_maintenance(
             )
         except (BusyError, StoreError) as error:
             report = NeedsReport((), (ReadProblem(store.key, str(error)),))
-    needs = (*findings_report.needs, *report.needs)
+    session_needs = () if session_need_finder is None else session_need_finder.find(store, settings.mode, now)
+    needs = (*findings_report.needs, *report.needs, *session_needs)
     problems = tuple(dict.fromkeys((*findings_report.problems, *report.problems)))
-    for need in report.needs:
+    for need in (*report.needs, *session_needs):
         queue.put(need, now)
     if not problems:
         queue.withdraw(store.key, now, "no longer needed", keep={(need.kind, need.role) for need in needs})
@@ -122,6 +131,11 @@ class MaintenanceNeedFinder:
             except OSError as error:
                 path = Path(error.filename or role.path)
                 problems.append(read_problem(path, error, "listed" if path == role.path else "read"))
+            except (StateError, BusyError, StoreError):
+                raise
+            except Exception as error:
+                log.exception("role_left_alone", role=str(role.path))
+                problems.append(ReadProblem(str(role.path), left_alone_text(str(role.path), error)))
         self._entries.record_activity(str(store.project), activity_days)
         return NeedsReport(tuple(needs), tuple(problems))
 

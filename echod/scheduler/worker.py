@@ -14,8 +14,18 @@ import structlog
 
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
-from echod.jobs import compress, consolidate, observe, promote, prune
-from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
+from echod.isolation import error_reason
+from echod.jobs import archive, compress, consolidate, observe, promote, prune
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDeferred,
+    JobDone,
+    JobFailed,
+    JobOutcome,
+    JobResources,
+    JobStalled,
+)
 from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
 from echod.log import get_logger
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
@@ -26,7 +36,7 @@ from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
 from echod.store.engine import Engine
-from echod.store.errors import BusyError, RefusedError, StoreError
+from echod.store.errors import BusyError, RefusedError, StoreError, is_disk_full
 from echod.store.layout import Role, Store
 from echod.workflows.model import GateState, Verdict
 
@@ -71,6 +81,7 @@ class Worker:
         project_gate: ProjectGate,
         job_settings: Callable[[Path], JobSettings],
         observe_context: observe.ObserveContext,
+        session_services: archive.SessionServices,
         entries: EntryStore,
         is_alive: Callable[[ProcessIdentity], bool],
         clock: Callable[[], float],
@@ -80,6 +91,7 @@ class Worker:
         self._project_gate = project_gate
         self._job_settings = job_settings
         self._observe_context = observe_context
+        self._session_services = session_services
         self._entries = entries
         self._is_alive = is_alive
         self._clock = clock
@@ -119,12 +131,12 @@ class Worker:
                 self._current_job = None
 
     def merge_late_writes(self, store: Store) -> bool:
-        """Merge late writes to displaced files. False if the store must wait."""
-        if not self._may_have_open_commits(store):  # the usual case; the gate is more expensive
+        """Merge late writes to displaced files, and restore overwritten entries. False if the gate holds that."""
+        if not self._may_need_repair(store):  # the usual case; the gate is more expensive
             return True
         settings = self._job_settings(store.project)
         if settings.paused or not settings.allow_writes:
-            return False
+            return True
         if self._check_gate(store).state is not GateState.IDLE:
             return False
         if commits := self._engine.merge_late_writes(store):
@@ -136,12 +148,12 @@ class Worker:
         now = self._clock()
         jobs = self._queue.delete_finished(now - _JOB_RETENTION_DAYS * _DAY_SECONDS)
         self._entries.delete_stale(local_date(now))
-        freed = self._engine.apply_retention()
+        freed = self._engine.apply_retention() + self._session_services.apply_retention()
         log.info("retention_applied", jobs=jobs, journal_bytes=freed)
 
-    def _may_have_open_commits(self, store: Store) -> bool:
+    def _may_need_repair(self, store: Store) -> bool:
         try:
-            return self._engine.has_open_commits(store)
+            return self._engine.has_open_commits(store) or bool(self._engine.roles_changed_by_others(store))
         except StoreError:
             return True  # the roles with a readable journal are merged anyway
 
@@ -151,7 +163,7 @@ class Worker:
 
     def _run_job(self, job: Job) -> FinishedJob:
         started = self._clock()
-        finished = self._run_guarded(job, layout.store_at(Path(job.store)))
+        finished = self._run_guarded(job)
         self._unsaved = finished
         self._save_pending(finished)
         log.info("job_finished", outcome=type(finished.outcome).__name__, seconds=round(self._clock() - started, 3))
@@ -162,10 +174,10 @@ class Worker:
         self._unsaved = None
         return finished
 
-    def _run_guarded(self, job: Job, store: Store) -> FinishedJob:
+    def _run_guarded(self, job: Job) -> FinishedJob:
         """Run a job, and convert its errors to outcomes, so that they do not end the service."""
         try:
-            return self._run_if_allowed(job, store)
+            return self._run_if_allowed(job, layout.store_at(Path(job.store)))
         except (BusyError, DatabaseUnavailableError) as error:
             return FinishedJob(job, JobDeferred(str(error), self._clock() + _BUSY_RETRY_SECONDS))
         except RefusedError as error:
@@ -174,16 +186,20 @@ class Worker:
             raise
         except EchodError as error:
             log.warning("job_failed", error=str(error), cause=repr(error.__cause__))
-            return FinishedJob(job, JobFailed(str(error)))
+            return FinishedJob(job, JobStalled(str(error)) if is_disk_full(error) else JobFailed(str(error)))
         except Exception as error:
             log.exception("job_crashed")
-            return FinishedJob(job, JobFailed(f"an unexpected {type(error).__name__}; the log has the report"))
+            return FinishedJob(job, JobFailed(error_reason(error)))
 
     def _run_if_allowed(self, job: Job, store: Store) -> FinishedJob:
         settings = self._job_settings(store.project)
         if settings.paused:
             until = self._clock() + _PAUSED_RETRY_SECONDS
             return FinishedJob(job, JobDeferred("paused; continue with: echod resume", until))
+        if job.kind in (JobKind.ARCHIVE, JobKind.CHECKPOINT):
+            # Archives of conversations are no files of a store, so no workflow holds them up.
+            outcome = archive.run(self._session_services, job, store.project, allow_writes=settings.allow_writes)
+            return FinishedJob(job, outcome)
         role, maintenance = Role(store, job.role), settings.maintenance
         if disabled := maintenance.disabled_reason(job.kind) or request_only_reason(job.kind, role, maintenance):
             return FinishedJob(job, JobDone(f"nothing was done: {disabled}", changed=False))
@@ -231,7 +247,8 @@ class Worker:
 
     def _deferred_by_gate(self, job: Job, verdict: Verdict) -> FinishedJob:
         now = self._clock()
-        until = min(verdict.until or now + _GATE_RECHECK_SECONDS, now + _GATE_RECHECK_SECONDS)
+        # The same time as `echod gate` shows. If the gate opens earlier, the daemon wakes the job.
+        until = now + _GATE_RECHECK_SECONDS if verdict.until is None else verdict.until
         return FinishedJob(job, JobDeferred(describe_verdict(verdict), max(until, now + 0.1)), deferred_by_gate=True)
 
     def _save(self, finished: FinishedJob) -> None:
@@ -243,5 +260,7 @@ class Worker:
                 self._queue.defer(job, reason, until, now)
             case JobBlocked(reason):
                 self._queue.give_up(job, reason, now)
+            case JobStalled(error):
+                self._queue.stall(job, error, now)
             case JobFailed(error):
                 self._queue.fail(job, error, now)

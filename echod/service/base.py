@@ -6,7 +6,6 @@ contains the next step. A start counts only when the daemon itself answers; the 
 
 from __future__ import annotations
 
-import os
 import subprocess
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -14,7 +13,8 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 from echod.errors import EchodError
-from echod.files import write_private_durable
+from echod.files import read_regular, write_private_durable
+from echod.installation import program_command, temporary_runner
 from echod.runtime import Liveness
 
 START_TIMEOUT_SECONDS = 20.0
@@ -28,6 +28,7 @@ MANAGED_MARK = b"Managed by echod"
 """Identifies the service files that echod wrote."""
 
 _POLL_SECONDS = 0.05
+_MAX_FILE_BYTES = 1024 * 1024
 
 _RECORDED_VARIABLES = ("CLAUDE_CONFIG_DIR", "XDG_CONFIG_HOME", "XDG_STATE_HOME")
 """These decide where memory, settings and state are. A service without them would use other directories."""
@@ -60,13 +61,17 @@ class ServiceConfig:
 def build_service_config(python: Path, environ: Mapping[str, str]) -> ServiceConfig:
     """Record how this installation is run, from the environment of the installing shell.
 
-    The symlinks of `python` (`sys.executable`) are kept, because they make up a virtual environment.
+    `python` is `sys.executable`.
 
     Raises:
-        ServiceError: a service file cannot contain one of the values.
+        ServiceError: a service file cannot contain one of the values, or this environment is only temporary.
     """
-    script = python.parent / "echod"
-    command = (str(script), "run") if os.access(script, os.X_OK) else (str(python), "-m", "echod", "run")
+    if (runner := temporary_runner(python, environ)) is not None:
+        raise ServiceError(
+            f"This echod runs in a temporary environment of {runner}, so a service would soon lose it. Install it "
+            "first, with: uv tool install echod-memory"
+        )
+    command = (*program_command(python, environ), "run")
     names = [name for name in sorted(environ) if name in _RECORDED_VARIABLES or name.startswith("ECHOD_")]
     recorded = tuple((name, environ[name]) for name in names if environ[name])
     for name, value in [*recorded, *(("The path of echod", part) for part in command)]:
@@ -187,7 +192,7 @@ class ManagedFile:
     def read(self) -> bytes | None:
         """Return the content, or None if the file does not exist."""
         try:
-            return self.path.read_bytes()
+            return read_regular(self.path, _MAX_FILE_BYTES)
         except FileNotFoundError:
             return None
         except OSError as error:

@@ -6,12 +6,14 @@ ending, and also without a graphical login. It is retried for some seconds, and 
 
 from __future__ import annotations
 
+import os
 import plistlib
 from collections.abc import Callable
 from pathlib import Path
 from xml.parsers.expat import ExpatError
 
-from echod.paths import PRIVATE_DIR_MODE
+from echod.files import insecure_file_warnings
+from echod.paths import make_private_directory
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import (
     LOGS_HINT,
@@ -103,7 +105,7 @@ class LaunchdService:
         heartbeat = None if loaded else self._probe().heartbeat
         if heartbeat is not None:
             raise other_daemon_error(heartbeat.pid)
-        self._log_file.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        make_private_directory(self._log_file.parent)
         changed = self._file.write(agent)
         if loaded and not changed and self._probe().state is DaemonState.RUNNING:
             return (f"{self._file.path} is installed and the service is running; nothing to do.",)
@@ -111,7 +113,8 @@ class LaunchdService:
             self._launchctl.run("bootout", self._target)
         self._bootstrap()
         self._wait_until_answering()
-        return (f"Installed {self._file.path}. The service runs while you are logged in.",)
+        message = f"Installed {self._file.path}. The service runs while you are logged in."
+        return (message, *insecure_file_warnings(self._file.path, os.getuid()))
 
     def uninstall(self, *, force: bool) -> tuple[str, ...]:
         """Stop and remove the agent; see `Service.uninstall`."""

@@ -6,10 +6,12 @@ All commands and paths are constructor arguments.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
 from echod.errors import ConfigurationError, ExitCode
+from echod.files import insecure_file_warnings
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import (
     LOGS_HINT,
@@ -102,7 +104,7 @@ class SystemdService:
             message = f"Installed {self._file.path}. The service is running ({self._probe().text})."
         else:
             message = f"{self._file.path} is installed and the service is running; nothing to do."
-        return (message, *self._linger_hint())
+        return (message, *self._linger_hint(), *insecure_file_warnings(self._file.path, os.getuid()))
 
     def uninstall(self, *, force: bool) -> tuple[str, ...]:
         """Stop and remove the unit; see `Service.uninstall`."""
@@ -165,7 +167,7 @@ class SystemdService:
         result = self._systemctl.run(verb, SYSTEMD_UNIT)
         if not result.succeeded:
             if self._read_property("ExecMainStatus") == str(int(ExitCode.CONFIGURATION)):
-                text = "The service cannot use its configuration. Check it with: echod config."
+                text = "The service cannot use its configuration. Check it with: echod config check."
                 raise ConfigurationError(f"{text} {LOGS_HINT}")
             raise ServiceError(f"The service did not start ({result.error_line}). {LOGS_HINT}")
         liveness = wait_for_liveness(lambda current: current.is_answering, self._probe, self._clock)

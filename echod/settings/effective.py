@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from echod import __version__
-from echod.errors import ConfigurationError
-from echod.files import file_version, open_regular, write_private
+from echod.errors import GARBLED_ERRORS, ConfigurationError
+from echod.files import file_version, insecure_file_warnings, open_regular, write_private
 from echod.settings import schema
 from echod.settings.schema import ENV_PREFIX, PATH_VARIABLES
 from echod.settings.values import Settings
@@ -78,7 +78,7 @@ def effective_settings(
         if known_key == key:
             try:
                 return schema.from_plain(plain)
-            except ValueError:
+            except GARBLED_ERRORS:
                 break
     settings = check(file, environ)
     if not _may_change_unnoticed(key):
@@ -127,7 +127,7 @@ def _read_variants(cache: Path) -> list[_Variant]:
         if len(data) > _MAX_CACHE_BYTES or content["echod"] != __version__:
             return []
         return [(key, plain) for key, plain in content["variants"]]
-    except (OSError, ValueError, KeyError, TypeError, RecursionError):
+    except (OSError, *GARBLED_ERRORS):
         return []
 
 
@@ -153,22 +153,3 @@ def unknown_variable_warnings(environ: Mapping[str, str]) -> tuple[str, ...]:
     from echod.settings.loader import variable_suggestion  # noqa: PLC0415  difflib, for mistakes only
 
     return tuple(f"{name} is not a setting of echod{variable_suggestion(name) or '.'}" for name in unknown)
-
-
-def insecure_file_warnings(file: Path, uid: int) -> tuple[str, ...]:
-    """Return a warning for each way in which users other than `uid` can change or replace the settings file."""
-    try:
-        status, directory_status = file.stat(), file.parent.stat()
-    except OSError:
-        return ()  # left to the check
-    messages = []
-    if status.st_uid not in (uid, 0):
-        messages.append(f"{file} belongs to another user, who can change what echod does here. Change its owner.")
-    if status.st_mode & stat.S_IWOTH:
-        messages.append(f"{file} can be changed by every user of this machine. Run: chmod o-w {file}")
-    if directory_status.st_uid not in (uid, 0):
-        messages.append(f"{file.parent} belongs to another user, who can replace {file.name}. Change its owner.")
-    # In a sticky directory like /tmp only the owner of a file can rename it.
-    if directory_status.st_mode & stat.S_IWOTH and not directory_status.st_mode & stat.S_ISVTX:
-        messages.append(f"{file} can be replaced by every user of this machine. Run: chmod o-w {file.parent}")
-    return tuple(messages)

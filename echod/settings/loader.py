@@ -24,6 +24,7 @@ from pydantic_settings import BaseSettings, EnvSettingsSource, PydanticBaseSetti
 from pydantic_settings.exceptions import SettingsError
 
 from echod.errors import ConfigurationError, os_reason
+from echod.files import read_regular
 from echod.memory.policy_model import PolicySettings, Range
 from echod.settings import schema
 from echod.settings.schema import ENV_PREFIX, PATH_VARIABLES, Declaration
@@ -76,6 +77,8 @@ def _nearest_setting(keys: tuple[str, ...]) -> tuple[str, ...] | None:
 def _nearest_name(word: str, known: Iterable[str]) -> str | None:
     return next(iter(difflib.get_close_matches(word, sorted(known), n=1, cutoff=_SIMILARITY_CUTOFF)), None)
 
+
+_MAX_FILE_BYTES: Final = 1024 * 1024
 
 _TOML_POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
@@ -243,13 +246,15 @@ def read_settings_file(path: Path, *, must_exist: bool) -> SettingsFile:
     text = _read_text(path, must_exist=must_exist)
     try:
         return SettingsFile(path, text, tomllib.loads(text))
+    except (RecursionError, MemoryError) as error:
+        raise ConfigurationError(f"{path} is nested too deeply; simplify it.") from error
     except tomllib.TOMLDecodeError as error:
         raise ConfigurationError(_toml_error(path, text, str(error))) from error
 
 
 def _read_text(path: Path, *, must_exist: bool) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return read_regular(path, _MAX_FILE_BYTES).decode()
     except FileNotFoundError as error:
         if must_exist:
             raise ConfigurationError(f"{path} does not exist; ECHOD_CONFIG or --config names it.") from error

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sqlite3
+import stat
 import threading
 import time
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from echod.errors import StateError, os_reason
-from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
+from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 from echod.state.schema import CREATE_STATEMENTS, SCHEMA_VERSION
 
 BUSY_TIMEOUT_SECONDS: Final = 5.0
@@ -90,7 +91,8 @@ class Database:
             StateError: the file cannot be created, opened or written.
         """
         try:
-            path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+            make_private_directory(path.parent)
+            _require_plain_files(path)
             uri = path.absolute().as_uri()
             with _closing_on_error(_connect(uri)) as keepalive:
                 _initialize_file(keepalive, path)
@@ -113,6 +115,7 @@ class Database:
         try:
             if _stat(path) is None:
                 return None
+            _require_plain_files(path)
             uri = f"{path.absolute().as_uri()}?mode=ro&{_read_mode(path)}"
             with _closing_on_error(_connect(uri)) as keepalive:
                 version = _schema_version(keepalive)
@@ -291,7 +294,9 @@ def _enable_wal(connection: sqlite3.Connection) -> None:
 
 
 def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
-    """Create the tables of a new file in one transaction. Several processes may do so at the same time.
+    """Create the tables of a new file in one transaction, with the user's decisions of an earlier one.
+
+    Several processes may do so at the same time.
 
     Raises:
         DatabaseVersionError: the file has another schema version; nothing was changed.
@@ -302,6 +307,9 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
             if _schema_version(connection) == 0:
                 for statement in CREATE_STATEMENTS:
                     connection.execute(statement)
+                from echod.state.decisions import restore_decisions  # noqa: PLC0415  only a new file needs it
+
+                restore_decisions(connection, path)
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.execute("COMMIT")
         except BaseException:
@@ -356,6 +364,13 @@ def _stat(path: Path) -> os.stat_result | None:
         return path.stat()
     except (FileNotFoundError, NotADirectoryError):
         return None
+
+
+def _require_plain_files(path: Path) -> None:
+    """Check that nothing else has the place of the database or of its log: SQLite would wait for a FIFO for ever."""
+    for status in (_stat(path), _stat(_sibling(path, "-wal")), _stat(_sibling(path, "-shm"))):
+        if status is not None and not stat.S_ISREG(status.st_mode):
+            raise damaged_error(path) from sqlite3.DatabaseError("it is not a plain file")
 
 
 def _sibling(path: Path, suffix: str) -> Path:

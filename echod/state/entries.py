@@ -1,6 +1,6 @@
 """Store data about entries beside their files: first sight, references, pins, project activity, prune state.
 
-This includes the user's answers to review items, and the entries that open questions are about.
+Pins and the prune state are also kept outside of the database (`echod.state.decisions`).
 
 An entry is identified by its id, which contains its role. `store` is the store's key, `project` the absolute path of
 the project's root. Days are local days. The policies interpret the numbers.
@@ -13,13 +13,14 @@ import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from datetime import date, timedelta
-from enum import StrEnum
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.memory.model import Layer
 from echod.state.activity import SELECT_REFERENCING_RUNS, active_days, count_runs_since, recent_runs
 from echod.state.database import Database
+from echod.state.decisions import save_all_decisions, save_decisions
+from echod.state.review_answers import QuestionSubjects, ReviewAnswers
 
 if TYPE_CHECKING:  # both modules import the redaction rules and policies, which readers of pins do not need
     from echod.memory.entry_matching import PresentEntry
@@ -58,78 +59,6 @@ class Reference(NamedTuple):
     entry: str
     cause: str
     workflow: str | None = None
-
-
-class ReviewAnswer(StrEnum):
-    """The user's answer to an item."""
-
-    ACCEPTED = "accepted"
-    REJECTED = "rejected"
-
-
-class ReviewAnswers:
-    """The answers for all stores. An item is identified by its id. It is hidden until its content changes."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def answered_items(self, store: str) -> frozenset[str]:
-        """Return the answered items of a store."""
-        with self._database.read_transaction() as connection:
-            rows = connection.execute("SELECT item_id FROM review_answer WHERE store = ?", (store,))
-            return frozenset(row["item_id"] for row in rows)
-
-    def is_rejected(self, item: str) -> bool:
-        """Return whether the user rejected an item."""
-        with self._database.read_transaction() as connection:
-            select = "SELECT 1 FROM review_answer WHERE item_id = ? AND answer = ?"
-            return connection.execute(select, (item, ReviewAnswer.REJECTED)).fetchone() is not None
-
-    def record(self, store: str, items: Iterable[str], answer: ReviewAnswer, at: float) -> None:
-        """Store an answer to these items, in place of an earlier one."""
-        with self._database.write_transaction() as connection:
-            connection.executemany(
-                "INSERT INTO review_answer (item_id, store, answer, answered_at) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (item_id) DO UPDATE SET answer = excluded.answer, answered_at = excluded.answered_at",
-                [(item, store, answer.value, at) for item in items],
-            )
-
-
-class QuestionKey(NamedTuple):
-    """The key of the finding that raised a question, and the id that the entry had at that time."""
-
-    finding_key: str
-    entry_id: str
-
-
-class QuestionSubjects:
-    """The entries that the questions of all stores are about.
-
-    The questions are in the journal, with the id that the entry had when the question was asked. The present id is
-    stored here. A question without a row here is about the entry that has the id in the journal.
-    """
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
-
-    def record(self, store: str, questions: Iterable[QuestionKey]) -> None:
-        """Store questions that are asked now, when the entries have the ids of the keys."""
-        rows = [(store, key.finding_key, key.entry_id, key.entry_id) for key in questions]
-        if not rows:
-            return
-        with self._database.write_transaction() as connection:
-            connection.executemany(
-                "INSERT INTO question_subject (store, finding_key, asked_entry_id, current_entry_id) "
-                "VALUES (?, ?, ?, ?) ON CONFLICT (store, finding_key, asked_entry_id) "
-                "DO UPDATE SET current_entry_id = excluded.current_entry_id",
-                rows,
-            )
-
-    def current_ids(self, store: str) -> Mapping[QuestionKey, str]:
-        """Return the present ids of the entries, as of the last look at their file."""
-        with self._database.read_transaction() as connection:
-            rows = connection.execute("SELECT * FROM question_subject WHERE store = ?", (store,))
-            return {QuestionKey(r["finding_key"], r["asked_entry_id"]): str(r["current_entry_id"]) for r in rows}
 
 
 class EntryStore:
@@ -191,6 +120,8 @@ class EntryStore:
                 "body_digest = excluded.body_digest",
                 [(store, role, *_entry_values(entry, today)) for entry in changes.updated_entries],
             )
+            if changes.renames:
+                save_decisions(connection, self._database.path, store)
 
     def find_renames(self, store: str, role: str, present: Iterable[PresentEntry]) -> Mapping[str, str]:
         """Return recorded id -> id in the file, for the entries of a file whose ids changed since the last record."""
@@ -293,11 +224,14 @@ class EntryStore:
                 "ON CONFLICT (store, entry_id) DO UPDATE SET until = excluded.until",
                 [(store, entry, until.isoformat()) for entry in entries],
             )
+            save_decisions(connection, self._database.path, store)
 
     def unpin(self, store: str, entry: str) -> bool:
         """Remove the pin of an entry. False if it was not pinned."""
         with self._database.write_transaction() as connection:
-            return connection.execute("DELETE FROM pin WHERE store = ? AND entry_id = ?", (store, entry)).rowcount > 0
+            deleted = connection.execute("DELETE FROM pin WHERE store = ? AND entry_id = ?", (store, entry)).rowcount
+            save_decisions(connection, self._database.path, store)
+            return deleted > 0
 
     def pinned_ids(self, store: str, today: date) -> frozenset[str]:
         """Return the ids of a store's entries that are pinned today."""
@@ -318,6 +252,7 @@ class EntryStore:
                 "+ excluded.archived_learnings, last_pruned_on = excluded.last_pruned_on",
                 {"store": store, "role": role, "day": today.isoformat(), "number": archived_learnings},
             )
+            save_decisions(connection, self._database.path, store)
 
     def hold_first_prune(self, store: str, role: str, now: float) -> float | None:
         """Hold the first prune of a memory file. Returns since when (Unix seconds) it is held; None if released."""
@@ -330,6 +265,7 @@ class EntryStore:
             row = connection.execute(
                 "SELECT held_since, released FROM prune_state WHERE store = ? AND role = ?", (store, role)
             ).fetchone()
+            save_decisions(connection, self._database.path, store)
         return None if row["released"] else float(row["held_since"])
 
     def held_first_prunes(self, store: str) -> Mapping[str, float]:
@@ -341,19 +277,33 @@ class EntryStore:
             )
             return {row["role"]: float(row["held_since"]) for row in rows}
 
-    def release_first_prune(self, store: str, roles: Iterable[str]) -> None:
-        """Allow the first prune of these memory files, because the user requested it."""
+    def release_first_prune(self, store: str, roles: Iterable[str]) -> tuple[str, ...]:
+        """Allow the first prune of these memory files, because the user requested it. Return the roles that were held.
+
+        A role counts as held until its first prune is released or done.
+        """
         with self._database.read_transaction() as connection:
             rows = connection.execute("SELECT role FROM prune_state WHERE store = ? AND released", (store,)).fetchall()
-        held = sorted(set(roles) - {row["role"] for row in rows})
+        held = tuple(sorted(set(roles) - {row["role"] for row in rows}))
         if not held:
-            return
+            return ()
         with self._database.write_transaction() as connection:
             connection.executemany(
                 "INSERT INTO prune_state (store, role, released) VALUES (?, ?, 1) "
                 "ON CONFLICT (store, role) DO UPDATE SET released = 1",
                 [(store, role) for role in held],
             )
+            save_decisions(connection, self._database.path, store)
+        return held
+
+    def withdraw_release(self, store: str, roles: Iterable[str]) -> None:
+        """Hold the first prune of these memory files again, except for those that were pruned in the meantime."""
+        with self._database.write_transaction() as connection:
+            connection.executemany(
+                "UPDATE prune_state SET released = 0 WHERE store = ? AND role = ? AND last_pruned_on IS NULL",
+                [(store, role) for role in roles],
+            )
+            save_decisions(connection, self._database.path, store)
 
     # Facts for the policies
 
@@ -435,6 +385,7 @@ class EntryStore:
                 "DELETE FROM question_subject WHERE NOT EXISTS (SELECT 1 FROM entry "
                 "WHERE entry.store = question_subject.store AND entry.id = question_subject.current_entry_id)"
             )
+            save_all_decisions(connection, self._database.path)
             return deleted
 
 

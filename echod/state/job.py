@@ -7,8 +7,9 @@ The state machine:
       |  \--its process died--/   \--defer--> deferred --due again--> running
       \--retry / changed input-- dead
 
-A manual job starts as running. If its kind is one of `MANUAL_KINDS` it never waits: it ends done or dead, and it is
-dead if its process dies, since the user repeats the command.
+A manual job starts as running. If its kind is one of `MANUAL_KINDS` it never waits: it ends done, refused or dead, and
+it is dead if its process dies, since the user repeats the command. A refused one changed nothing for a reason that it
+gives, which is neither a success nor a failure.
 
 There is at most one pending (queued or deferred) job for each (kind, store, role). A cause that arrives while the job
 runs queues another one. A running job that must return to the queue while such a successor is pending is merged into
@@ -45,6 +46,9 @@ class JobKind(StrEnum):
     REVIEW = "review"
     ELEVATE = "elevate"
     PACK = "pack"
+    ARCHIVE = "archive"
+    CHECKPOINT = "checkpoint"
+    SESSIONS = "sessions"
 
 
 MANUAL_KINDS = frozenset(
@@ -59,6 +63,7 @@ MANUAL_KINDS = frozenset(
         JobKind.REVIEW,
         JobKind.ELEVATE,
         JobKind.PACK,
+        JobKind.SESSIONS,
     }
 )
 """Kinds that no state of a store needs. A command runs them at once, while the user waits."""
@@ -72,6 +77,7 @@ class JobState(StrEnum):
     RUNNING = "running"
     DONE = "done"
     DEAD = "dead"
+    REFUSED = "refused"
 
 
 PENDING_STATES = frozenset({JobState.QUEUED, JobState.DEFERRED})

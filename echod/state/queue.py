@@ -22,6 +22,9 @@ MAX_DEFERRAL_SECONDS: Final = 24 * 3600.0
 """The longest wait for the user or a workflow. A longer deferral, or a pause above the back-off's cap, was computed
 while the clock was wrong. The next `put` shortens it."""
 
+STALLED_RETRY_SECONDS: Final = 60.0
+"""The longest pause of a job that only waits for a cause outside of it to end."""
+
 _DELETE_BATCH_SIZE: Final = 500
 
 
@@ -32,7 +35,8 @@ class JobNotOwnedError(StateError):
 class JobQueue:
     """The jobs of all stores. All times are arguments, in Unix seconds.
 
-    `finish`, `fail`, `give_up` and `defer` raise `JobNotOwnedError` if this process does not run the job.
+    `finish`, `fail`, `stall`, `give_up`, `refuse` and `defer` raise `JobNotOwnedError` if this process does not run
+    the job.
     """
 
     def __init__(
@@ -182,8 +186,8 @@ class JobQueue:
     def start_manual(self, need: Need, now: float) -> Job:
         """Start a manual job: it gets its number and is running.
 
-        It ends by `finish` or `give_up`. A pending job of the same key stays pending. The caller holds the worker lock
-        and has called `recover`.
+        It ends by `finish`, `refuse` or `give_up`. A pending job of the same key stays pending. The caller holds the
+        worker lock and has called `recover`.
 
         Raises:
             StateError: this process already runs a job, or another one runs a job of the same key.
@@ -225,12 +229,32 @@ class JobQueue:
             requeued = replace(owned, state=JobState.QUEUED, result=error)
             return _requeue(connection, owned, _delayed(requeued, until), now)
 
+    def stall(self, job: Job, error: str, now: float) -> Job:
+        """Mark the job as failed for a cause outside of it, such as a full disk. It is retried until that is gone.
+
+        Returns the job as it is now: paused, or merged into a successor.
+        """
+        with self._database.write_transaction() as connection:
+            owned = self._require_owned(connection, job)
+            attempts = max(1, min(owned.attempts, self._max_attempts - 1))
+            requeued = replace(owned, state=JobState.QUEUED, attempts=attempts, result=error)
+            until = now + min(self._backoff.pause(attempts, self._rng), STALLED_RETRY_SECONDS)
+            return _requeue(connection, owned, _delayed(requeued, until), now)
+
     def give_up(self, job: Job, reason: str, now: float) -> Job:
         """Mark the job as dead at once, and return it. Only a change of its input revives it."""
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
             _record_failure(connection, owned.kind, reason, now)
             return self._end_job(connection, owned, replace(owned, state=JobState.DEAD, finished_at=now, result=reason))
+
+    def refuse(self, job: Job, reason: str, now: float) -> Job:
+        """Mark a manual job as refused: nothing was changed, because of `reason`. Neither a success nor a failure."""
+        with self._database.write_transaction() as connection:
+            owned = self._require_owned(connection, job)
+            refused = replace(owned, state=JobState.REFUSED, finished_at=now, result=reason, worker=None)
+            job_rows.save(connection, owned, refused)
+            return refused
 
     def defer(self, job: Job, reason: str, until: float, now: float) -> Job:
         """Let the job wait until `until`, with `reason` as the sentence. The run does not count as an attempt.
@@ -265,7 +289,7 @@ class JobQueue:
         return tuple(job for recorded in orphaned if (job := self._recover_job(recorded, now)))
 
     def delete_finished(self, before: float) -> int:
-        """Delete the done jobs that finished before that time, and return their number.
+        """Delete the done and refused jobs that finished before that time, and return their number.
 
         Dead jobs stay until the user handles them, except for manual jobs, which reported their failure.
         """
@@ -275,7 +299,7 @@ class JobQueue:
                 deleted = connection.execute(
                     """
                     DELETE FROM job WHERE id IN (
-                      SELECT id FROM job WHERE state = 'done' AND finished_at < :before
+                      SELECT id FROM job WHERE state IN ('done', 'refused') AND finished_at < :before
                       UNION ALL
                       SELECT id FROM job WHERE state = 'dead' AND finished_at < :before
                         AND kind IN (SELECT value FROM json_each(:manual))

@@ -1,7 +1,8 @@
 """Check the database, move a damaged one aside and rebuild it, and delete the rows of a removed project.
 
-The database can be rebuilt empty because it contains no memory: pending work is found again on the disk, and the
-journal of commits does not depend on it. The history is lost: finished and dead jobs, and recorded workflows.
+The database can be rebuilt empty because it contains no memory: pending work is found again on the disk, the journal of
+commits does not depend on it, and the user's decisions are read back (`echod.state.decisions`). The rest is lost
+(`LOST_WITH_DATABASE`).
 
 A row belongs to a project if the table has a column `store` or `project`. Later tables are found in the same way.
 """
@@ -12,15 +13,20 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.errors import StateError
 from echod.state.database import Database, DatabaseDamagedError, busy_error, damaged_error
+from echod.state.decisions import delete_decisions
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 """The suffixes of a database's files."""
+LOST_WITH_DATABASE: Final = (
+    "Your decisions were kept. The list of earlier jobs, and the ages and references of entries, are lost."
+)
+"""The effect of a rebuild, in sentences for the user."""
 _LOCK_SECONDS: Final = 10.0
 _MAX_DAMAGED_COPIES: Final = 3
 _IN_JSON: Final = "IN (SELECT value FROM json_each(?))"
@@ -132,11 +138,44 @@ def count_project_rows(database: Database, project: str, stores: Collection[str]
 
 def delete_project_rows(database: Database, project: str, stores: Collection[str]) -> int:
     """Delete the rows of a project and its stores, and return their number."""
+    for owner in (project, *stores):
+        delete_decisions(database.path, owner)
     with database.write_transaction() as connection:
         return sum(
             connection.execute(f"DELETE FROM {table} WHERE {column} {_IN_JSON}", (names,)).rowcount  # noqa: S608
             for table, column, names in list(_project_columns(connection, project, stores))
         )
+
+
+def move_project_rows(database: Database, old: str, new: str, stores: Mapping[str, str]) -> int:
+    """Give the rows of a project and its stores their new paths, and return their number.
+
+    `stores` maps old keys to new ones. A row that exists at the new path is replaced, since the older records are
+    more complete. A pending job is planned again from the disk.
+    """
+    paths = {**stores, old: new}
+    with database.write_transaction() as connection:
+        pending = f"DELETE FROM job WHERE state IN ('queued', 'deferred') AND store {_IN_JSON}"  # noqa: S608
+        connection.execute(pending, (json.dumps(list(stores)),))
+        moved = 0
+        for table, column, names in list(_project_columns(connection, old, list(stores))):
+            for name in json.loads(names):
+                statement = f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {column} = ?"  # noqa: S608
+                moved += connection.execute(statement, (paths[name], name)).rowcount
+        return moved
+
+
+def list_entry_stores(database: Database) -> tuple[str, ...]:
+    """Return the keys of all stores with recorded entries."""
+    with database.read_transaction() as connection:
+        return tuple(str(row[0]) for row in connection.execute("SELECT DISTINCT store FROM entry ORDER BY store"))
+
+
+def list_present_entries(database: Database, store: str) -> frozenset[tuple[str, str]]:
+    """Return role and id of the entries that were in a store's memory files when echod last looked."""
+    with database.read_transaction() as connection:
+        rows = connection.execute("SELECT role, id FROM entry WHERE store = ? AND removed_on IS NULL", (store,))
+        return frozenset((str(role), str(identity)) for role, identity in rows)
 
 
 def _project_columns(

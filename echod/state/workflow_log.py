@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from echod.state.database import Database
+from echod.state.decisions import save_decisions
 
 
 class WorkflowSnapshot(NamedTuple):
@@ -109,6 +110,7 @@ class WorkflowLog:
                     {"project": project, "key": f"declared:{name}:{now:.0f}", "name": name, "now": now}
                     | {"until": until, "pid": pid, "pid_started": pid_started},
                 )
+            save_decisions(connection, self._database.path, project)
 
     def end(self, project: str, name: str, now: float) -> bool:
         """End a declared workflow. False if no workflow of that name is running."""
@@ -119,6 +121,7 @@ class WorkflowLog:
                 "WHERE project = ? AND name = ? AND until IS NOT NULL AND ended_at IS NULL",
                 (now, project, name),
             )
+            save_decisions(connection, self._database.path, project)
             return ended.rowcount > 0
 
     def list_declared(self, project: str, now: float) -> tuple[WorkflowDeclaration, ...]:

@@ -6,9 +6,12 @@ from what was read. Only `read_pauses` and `own_file_warnings` read files themse
 
 from __future__ import annotations
 
+import json
+import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from echod.app.context import ReadContext, process_is_alive
@@ -29,17 +32,21 @@ from echod.contract.status import (
     WaitingJob,
 )
 from echod.errors import StateError
+from echod.files import write_runtime_file
 from echod.inspection import InspectionCache, RestoredFindings, find_restored_findings
-from echod.paths import Paths
+from echod.isolation import isolated
+from echod.paths import Paths, insecure_directory_warnings
 from echod.projects.discovery import DiscoveredStores
 from echod.projects.registry import PausedProjects, ProjectRegistry
 from echod.runtime.system import MIN_FREE_BYTES, has_free_space
 from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
-from echod.state.repair import list_damaged_copies
+from echod.state.repair import LOST_WITH_DATABASE, list_damaged_copies
 from echod.status.packs import PackStatus
+from echod.status.sessions import SessionStatus
 from echod.store import layout
 from echod.store.layout import Role, RoleListing, Store
+from echod.store.skipped import SkippedItem, find_skipped
 from echod.workflows.model import Verdict
 
 PAUSE_MARKER = "paused"
@@ -49,7 +56,7 @@ QUEUE_STALLED_SECONDS = 900.0
 
 _MAX_SHOWN_JOBS = 200
 _INTERRUPTED_REASON = "it was interrupted: its process has ended; it runs when echod runs again"
-_SHOWN_STATES = frozenset(JobState) - {JobState.DONE}
+_SHOWN_STATES = frozenset(JobState) - {JobState.DONE, JobState.REFUSED}
 
 
 class StatusCollector:
@@ -60,31 +67,48 @@ class StatusCollector:
         self._store_infos: dict[str, StoreInfo] = {}
         self._project_warnings: dict[Path, tuple[str, ...]] = {}
         self._restored_findings: dict[str, tuple[RestoredFindings, ...]] = {}
-        self._first_seen: dict[tuple[str, str], float] = {}
+        self._skipped: dict[str, tuple[SkippedItem, ...]] = {}
+        self._first_seen = _read_first_seen(read_context.paths.warnings)
+        self._saved_first_seen = dict(self._first_seen)
         self._pack_status = PackStatus(read_context)
+        self._session_status = SessionStatus(read_context)
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
         """Note that registries of doc packs, or these projects' settings about them, may have changed."""
-        self._pack_status.invalidate(projects)
+        with isolated("The registries of doc packs"):
+            self._pack_status.invalidate(projects)
 
     def inspect_packs(self, now: float) -> bool:
         """Inspect the installed doc packs if something changed. Return whether the report is different now."""
-        return self._pack_status.refresh(now)
+        changes: list[bool] = []
+        with isolated("The doc packs"):
+            changes.append(self._pack_status.refresh(now))
+        return any(changes)
 
     def inspect(self, stores: Iterable[Store], now: float) -> None:
-        """Inspect these stores again."""
-        context = self._read_context
+        """Inspect these stores again. A store whose inspection fails is reported with the reason."""
         for store in stores:
-            verdict = context.project_gate.check(store.project, layout.find_stores_in_resolved_root(store.project), now)
-            project_settings = context.project_settings.read(store.project)
-            maintenance = context.maintenance_policy_from(project_settings.settings)
-            self._project_warnings[store.project] = project_settings.warnings
-            notices, roles = context.reader.collect_notices(store), layout.list_roles(store)
-            restored = self._restored_findings[store.key] = find_restored_findings(context.reader, notices)
-            items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
-            limit = maintenance.policy.memory_line_limit
-            store_info = inspect_store(context.inspections, store, roles, limit, gate_report(verdict))
-            self._store_infos[store.key] = replace(store_info, review=len(items))
+            with isolated(store.key, partial(self._note_problem, store)):
+                self._inspect_store(store, now)
+
+    def _note_problem(self, store: Store, problem: str) -> None:
+        self._restored_findings[store.key] = ()
+        self._skipped[store.key] = ()
+        self._store_infos[store.key] = StoreInfo(path=store.key, problem=problem)
+
+    def _inspect_store(self, store: Store, now: float) -> None:
+        context = self._read_context
+        verdict = context.project_gate.check(store.project, layout.find_stores_in_resolved_root(store.project), now)
+        project_settings = context.project_settings.read(store.project)
+        maintenance = context.maintenance_policy_from(project_settings.settings)
+        self._project_warnings[store.project] = project_settings.warnings
+        notices, roles = context.reader.collect_notices(store), layout.list_roles(store)
+        restored = self._restored_findings[store.key] = find_restored_findings(context.reader, notices)
+        items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
+        limit = maintenance.policy.memory_line_limit
+        store_info = inspect_store(context.inspections, store, roles, limit, gate_report(verdict))
+        self._store_infos[store.key] = replace(store_info, review=len(items))
+        self._skipped[store.key] = find_skipped(store)
 
     def stores_with_expired_gate(self, now: float) -> tuple[str, ...]:
         """Return the stores whose verdict may have changed since the last inspection only because time passed."""
@@ -118,31 +142,70 @@ class StatusCollector:
             for store in discovered.stores
             if store.key in self._store_infos
         )
-        own_warnings = (
+        self._session_status.refresh(discovered.projects, now)
+        current_warnings = (
+            *warnings,
             *own_file_warnings(self._read_context.paths, now),
             *pause_problem,
             *(() if pauses is None else pause_warnings(pauses, discovered.missing, now)),
             *project_warnings(discovered, now),
+            *skipped_warnings(
+                (*discovered.linked, *(one for store in stores for one in self._skipped[store.path])), now
+            ),
             *job_warnings(waiting, queue, now),
             *store_warnings(stores, now),
             *self._pack_status.warnings(now),
+            *self._session_status.warnings(now),
             *restored_findings_warnings(one for store in stores for one in self._restored_findings[store.path]),
             *settings_warnings(
                 (text for project in discovered.projects for text in self._project_warnings.get(project, ())), now
             ),
         )
-        all_warnings = (*warnings, *self._with_first_seen(own_warnings, now))
+        all_warnings = self._with_first_seen(current_warnings, now)
         return StatusReport(
             health=_health(all_warnings, daemon),
             warnings=all_warnings,
             daemon=daemon,
             queue=queue,
             jobs={kind.value: JobKindInfo(r.last_success, r.last_failure) for kind, r in records.items()},
-            waiting=tuple(_waiting_job(job, interrupted=job.id in interrupted_ids) for job in reversed(waiting)),
+            waiting=tuple(self._waiting_job(job, interrupted=job.id in interrupted_ids) for job in reversed(waiting)),
             stores=stores,
             hooks=_hook_event_counts(self._read_context),
             packs=self._pack_status.infos,
+            sessions=self._session_status.infos,
         )
+
+    def _waiting_job(self, job: Job, *, interrupted: bool) -> WaitingJob:
+        """Return a job that waits. One that waits for the gate asks again when the gate may open, as that is now."""
+        store = self._store_infos.get(job.store)
+        gate = None if store is None or job.state is not JobState.DEFERRED else store.gate
+        due = job.due
+        if (
+            gate is not None
+            and gate.until is not None
+            and any(r.holds and r.marker in job.result for r in gate.reasons)
+        ):
+            due = gate.until
+        return WaitingJob(
+            job=job.id,
+            kind=job.kind.value,
+            store=job.store,
+            role=job.role,
+            state=JobState.QUEUED.value if interrupted else job.state.value,
+            reason=_INTERRUPTED_REASON if interrupted else job.result or job.reason,
+            due=due,
+        )
+
+    def save_first_seen(self) -> None:
+        """Write since when each warning exists, so that a restart of the daemon does not change it.
+
+        Raises:
+            OSError: the runtime directory cannot be written.
+        """
+        if self._first_seen != self._saved_first_seen:
+            rows = [[code, text, since] for (code, text), since in self._first_seen.items()]
+            write_runtime_file(self._read_context.paths.warnings, json.dumps(rows))
+            self._saved_first_seen = dict(self._first_seen)
 
     def _with_first_seen(self, warnings: Iterable[StatusWarning], now: float) -> tuple[StatusWarning, ...]:
         """Return the warnings, each with the time when it was first seen. Those that are resolved are forgotten."""
@@ -153,6 +216,15 @@ class StatusCollector:
             StatusWarning(w.code, w.severity, min(w.since, self._first_seen[w.code, w.text]), w.text, w.fix)
             for w in current
         )
+
+
+def _read_first_seen(file: Path) -> dict[tuple[str, str], float]:
+    """Return since when the daemon's last warnings existed; empty if it left none."""
+    try:
+        rows = json.loads(file.read_bytes())
+        return {(str(code), str(text)): float(since) for code, text, since in rows}
+    except (OSError, ValueError, TypeError):
+        return {}
 
 
 def gate_report(verdict: Verdict, pauses: Iterable[GateReason] = ()) -> GateReport:
@@ -170,9 +242,18 @@ def inspect_store(
     if roles.error is not None:
         problem = f"It cannot be listed: {roles.error.strerror}. Check the permissions of {store.root}."
         return StoreInfo(path=store.key, gate=gate, problem=problem)
-    inspected = [_inspect_role(inspections, role, limit) for role in roles.roles]
+    inspected = [_inspect_role_isolated(inspections, role, limit) for role in roles.roles]
     infos = tuple(info for info, _ in inspected)
     return StoreInfo(path=store.key, roles=infos, gate=gate, quarantined=sum(number for _, number in inspected))
+
+
+def _inspect_role_isolated(inspections: InspectionCache, role: Role, limit: int) -> tuple[RoleInfo, int]:
+    problems: list[str] = []
+    inspected: list[tuple[RoleInfo, int]] = []
+    with isolated(str(role.path), problems.append):
+        inspected.append(_inspect_role(inspections, role, limit))
+    failed = (RoleInfo(role.name, lines=None, limit=limit, entries={}, findings=0, problem=text) for text in problems)
+    return next(iter(inspected), None) or (next(failed), 0)
 
 
 def _inspect_role(inspections: InspectionCache, role: Role, limit: int) -> tuple[RoleInfo, int]:
@@ -236,18 +317,6 @@ def _health(warnings: Iterable[StatusWarning], daemon: DaemonInfo | None) -> Hea
     return Health.DEGRADED if serious else Health.HEALTHY
 
 
-def _waiting_job(job: Job, *, interrupted: bool) -> WaitingJob:
-    return WaitingJob(
-        job=job.id,
-        kind=job.kind.value,
-        store=job.store,
-        role=job.role,
-        state=JobState.QUEUED.value if interrupted else job.state.value,
-        reason=_INTERRUPTED_REASON if interrupted else job.result or job.reason,
-        due=job.due,
-    )
-
-
 # Warnings
 
 
@@ -265,7 +334,7 @@ def pause_warnings(pauses: PausedProjects, missing: Collection[Path], now: float
     since = now if pauses.since is None else min(pauses.since, now)
     if pauses.all_projects:
         text = "Everything is paused: no memory is written."
-        yield StatusWarning("paused", Severity.NOTICE, since, text, "Resume with: echod resume")
+        yield StatusWarning("paused", Severity.NOTICE, since, text, "Resume with: echod resume --all")
     for root in pauses.roots:
         if root not in missing:
             text = f"{root} is paused: its memory is not written."
@@ -275,7 +344,7 @@ def pause_warnings(pauses: PausedProjects, missing: Collection[Path], now: float
 def pause_reasons(pauses: PausedProjects, project: Path) -> Iterator[GateReason]:
     """Yield the pauses that hold this project, each with the command that ends it."""
     if pauses.all_projects:
-        text = "Everything is paused. Resume with: echod resume"
+        text = "Everything is paused. Resume with: echod resume --all"
         yield GateReason(PAUSE_MARKER, text, holds=False, since=pauses.since)
     if pauses.lists(project):
         text = f"This project is paused. Resume with: {_resume_command(project)}"
@@ -291,8 +360,11 @@ def own_file_warnings(paths: Paths, now: float) -> Iterator[StatusWarning]:
     if not has_free_space(paths.state):
         text = f"Less than {MIN_FREE_BYTES >> 20} MiB free on the disk holding {paths.state}. Jobs are paused."
         yield StatusWarning("disk-full", Severity.ERROR, now, text, "Free some space. echod resumes by itself.")
+    for text in insecure_directory_warnings(paths, os.getuid()):
+        yield StatusWarning("directory-insecure", Severity.WARNING, now, text, "")
     if copies := list_damaged_copies(paths.database):
-        text = "The state database was damaged and rebuilt. The damaged one was kept. No memory was touched."
+        text = "The state database was damaged and rebuilt. The damaged one was kept. No memory was touched. "
+        text += LOST_WITH_DATABASE
         fix = f"Delete it if you do not need it: {copies[-1]}"
         yield StatusWarning("database-copies", Severity.NOTICE, now, text, fix)
 
@@ -301,11 +373,22 @@ def project_warnings(discovered: DiscoveredStores, now: float) -> Iterator[Statu
     """Yield warnings about projects whose directory or store is missing."""
     for project in discovered.missing:
         text = f"The project {project} is missing (deleted, moved or not mounted). It stays registered."
-        fix = f"If it was deleted for good: echod remove {project}"
+        old = shlex.quote(str(project))
+        fix = f"If it was moved: echod move {old} NEW. If it was deleted for good: echod remove {old}"
         yield StatusWarning("project-missing", Severity.WARNING, now, text, fix)
     for project in discovered.without_store:
         text = f"The project {project} has no memory directory. echod starts when one appears."
         yield StatusWarning("project-without-store", Severity.NOTICE, now, text, "")
+    for excluded in discovered.excluded:
+        text = f"{excluded.root} is listed as a project and not maintained: {excluded.reason}."
+        fix = f"Remove it from the list: echod remove {shlex.quote(str(excluded.root))}"
+        yield StatusWarning("project-excluded", Severity.NOTICE, now, text, fix)
+
+
+def skipped_warnings(items: Iterable[SkippedItem], now: float) -> Iterator[StatusWarning]:
+    """Yield a notice for each file and directory that is passed over because of its name, or because it is a link."""
+    for item in items:
+        yield StatusWarning("skipped", Severity.NOTICE, now, item.reason, item.fix)
 
 
 def job_warnings(jobs: Iterable[Job], queue: QueueInfo, now: float) -> Iterator[StatusWarning]:

@@ -66,7 +66,7 @@ def _probe_directory(directory: Dir) -> Capabilities:
 def _supports_exchange(directory: Dir) -> bool:
     before = directory.inode(_ONE)
     try:
-        exchange(directory, _ONE, _OTHER)
+        exchange(directory, _ONE, directory, _OTHER)
     except RenameUnsupportedError:
         return False
     return directory.inode(_OTHER) == before

@@ -10,17 +10,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
+from echod.isolation import error_reason, isolated
 from echod.log import get_logger
 from echod.store.changes import CommitGate, no_gate
-from echod.store.commit.apply import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.commit.context import CommitContext
 from echod.store.create import create_role_directory
 from echod.store.errors import BusyError, StoreError, as_store_error
+from echod.store.fs import open_dir
 from echod.store.healing.heal import read_healed_memory
 from echod.store.healing.late_writes import close_orphaned, merge_late_writes, needs_late_merge
+from echod.store.healing.recovery import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.journal.records import RecordState
 from echod.store.journal.retention import apply_retention, finish_deletions
-from echod.store.layout import Role, Store
+from echod.store.layout import Role, Store, list_roles
+from echod.store.private_directory import remove_if_unused
 from echod.store.reader import CommitInfo, StoreReader
 from echod.store.role_directory import open_role_directory
 from echod.store.role_lock import acquire_role_lock, release_own_stale_lock, release_role_lock
@@ -37,8 +40,9 @@ class Engine(StoreReader):
         """Finish everything that a crash left half done. Call this at start and whenever in doubt: it is cheap."""
         total = RecoveryReport()
         for store in stores:
-            for role in self.journaled_roles(store):
-                total = _combine(total, self._recover_role(role))
+            with isolated(store.key):
+                for role in self.journaled_roles(store):
+                    total = _combine(total, self._recover_role(role))
         return total
 
     def create_role(self, role: Role) -> None:
@@ -58,18 +62,21 @@ class Engine(StoreReader):
             yield RoleSession(context)
 
     def merge_late_writes(self, store: Store) -> tuple[int, ...]:
-        """Merge late writes to displaced and consumed files, and close finished commits. Called at every reconcile.
+        """Merge late writes to displaced and consumed files, restore overwritten entries, and close finished commits.
+
+        Called at every reconcile, and when a store changed.
 
         Writes nothing and takes no lock if there is nothing to do. A busy role waits for the next time. Returns the
         numbers of the new commits.
         """
         seqs: list[int] = []
         for role in self.journaled_roles(store):
-            try:
-                with as_store_error("follow late changes in", role.path):
-                    seqs += self._merge_role_late_writes(role)
-            except (BusyError, StoreError) as error:
-                log.info("late_writes_deferred", role=str(role.path), reason=str(error))
+            with isolated(str(role.path)):
+                try:
+                    with as_store_error("follow late changes in", role.path):
+                        seqs += self._merge_role_late_writes(role)
+                except (BusyError, StoreError) as error:
+                    log.info("late_writes_deferred", role=str(role.path), reason=str(error))
         return tuple(seqs)
 
     def undo(self, job: int, *, by_job: int, gate: CommitGate = no_gate) -> tuple[UndoResult, ...]:
@@ -82,12 +89,24 @@ class Engine(StoreReader):
         """
         return tuple(self._undo_commit(info, by_job, gate) for info in self._undoable_commits(job))
 
+    def remove_private_directories(self, store: Store) -> None:
+        """Remove the private directories of a store that contain no file any more."""
+        with as_store_error("clean up in", store.root):
+            directories = (store.root, *(role.path for role in list_roles(store).roles))
+            for directory in directories:
+                with open_dir(store.project, directory.relative_to(store.project).parts) as parent:
+                    remove_if_unused(parent)
+
     def apply_retention(self) -> int:
         """Delete expired data from every journal that can be read, and return the freed bytes. Called daily."""
         with as_store_error("clean up the journal in", self._journal.root):
             finish_deletions(self._journal.root)
             roles = [role for store in self._journal.stores() for role in self._journal.roles(store)]
-        return sum(map(self._apply_role_retention, roles))
+        freed = 0
+        for role in roles:
+            with isolated(str(role.path)):
+                freed += self._apply_role_retention(role)
+        return freed
 
     def _recover_role(self, role: Role) -> RecoveryReport:
         journal = self._journal.role_journal(role)
@@ -103,13 +122,19 @@ class Engine(StoreReader):
         except (BusyError, StoreError) as error:
             log.warning("recovery_deferred", role=str(role.path), reason=str(error))
             return RecoveryReport(deferred=(DeferredRecovery(f"{role.store.key}/{role.name}", str(error)),))
+        except Exception as error:
+            log.exception("recovery_deferred", role=str(role.path))
+            reason = f"Its recovery failed: {error_reason(error)}."
+            return RecoveryReport(deferred=(DeferredRecovery(f"{role.store.key}/{role.name}", reason),))
 
     def _merge_role_late_writes(self, role: Role) -> tuple[int, ...]:
         journal = self._journal.role_journal(role)
         if not journal.open_records():
+            self._heal_role(role)
             return ()
         if not role.path.exists():
-            close_orphaned(journal, older_than=self._clock() - self._limits.displaced_seconds)
+            now = self._clock()
+            close_orphaned(journal, now=now, older_than=now - self._limits.displaced_seconds)
             return ()
         with open_role_directory(role) as directory:
             if not needs_late_merge(self._build_context(directory)):
@@ -118,6 +143,12 @@ class Engine(StoreReader):
             recover_role(context)
             read_healed_memory(context)
             return merge_late_writes(context)
+
+    def _heal_role(self, role: Role) -> None:
+        """Look at a memory file that another program wrote, and restore what it overwrote."""
+        if self._is_changed_by_others(role):
+            with self._open_context(role) as context:
+                read_healed_memory(context)
 
     def _undo_commit(self, info: CommitInfo, by_job: int, gate: CommitGate) -> UndoResult:
         with as_store_error("undo a change in", info.role.path), self._open_context(info.role) as context:

@@ -37,8 +37,22 @@ class RefusedError(EchodError):
     """The change would break a promise, so it was not made."""
 
 
+class AlreadyUndoneError(RefusedError):
+    """The job to undo was undone before."""
+
+
 class StoreError(EchodError):
     """The file system refused an operation."""
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Return whether an error, or one that caused it, is that a disk is full or a quota is used up."""
+    cause: BaseException | None = error
+    while cause is not None:
+        if isinstance(cause, OSError) and cause.errno in (errno.ENOSPC, errno.EDQUOT):
+            return True
+        cause = cause.__cause__
+    return False
 
 
 @contextmanager

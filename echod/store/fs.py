@@ -27,6 +27,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from echod.files import full_fsync, write_all
+
 NEW_DIR_MODE = 0o777  # less the umask, like any other program's new directory
 NEW_FILE_MODE = 0o666  # less the umask, like any other program's new file
 
@@ -145,22 +147,6 @@ def create_durable_file(directory: Dir, name: str, data: bytes, mode: int) -> No
         full_fsync(fd)
 
 
-def full_fsync(fd: int) -> None:
-    """Sync a descriptor, including the drive's own cache on macOS. An error is final: never sync that file again."""
-    full_sync = getattr(fcntl, "F_FULLFSYNC", None)
-    if full_sync is not None:
-        fcntl.fcntl(fd, full_sync)
-    else:
-        os.fsync(fd)
-
-
-def write_all(fd: int, data: bytes) -> None:
-    """Write every byte, however short the single writes are."""
-    remaining = memoryview(data)
-    while remaining:
-        remaining = remaining[os.write(fd, remaining) :]
-
-
 def read_all(fd: int, limit: int) -> bytes:
     """Read from the current offset to the end, at most `limit` + 1 bytes so that a larger file is noticed."""
     parts: list[bytes] = []
@@ -175,9 +161,9 @@ class RenameUnsupportedError(Exception):
     """This file system or platform has no such rename."""
 
 
-def exchange(directory: Dir, one: str, other: str) -> None:
+def exchange(source: Dir, name: str, target: Dir, other_name: str) -> None:
     """Swap two names atomically, so that neither is ever absent."""
-    _rename(directory, one, directory, other, _EXCHANGE)
+    _rename(source, name, target, other_name, _EXCHANGE)
 
 
 def rename_noreplace_or_link(source: Dir, name: str, target: Dir, new_name: str) -> None:

@@ -8,14 +8,16 @@ A branch switch, a checkout, a stash or a pull is the user's doing, and the entr
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from echod.files import read_regular
+from echod.paths import MAX_PATH_LENGTH
 
 _MAX_INDEX_BYTES = 64 * 1024 * 1024
-_MAX_POINTER_BYTES = 64 * 1024
+_MAX_POINTER_BYTES = 2 * MAX_PATH_LENGTH
 _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
@@ -24,7 +26,7 @@ _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 class TrackedFile:
     """A file that a git repository tracks."""
 
-    head: str  # the value of HEAD: a commit, or the name of a branch without a commit
+    head: str  # the commit of HEAD, after a digest of the branch's name if there is a branch
     index: bytes  # the raw index, in which contents are looked up
 
     def is_staged_as(self, data: bytes) -> bool:
@@ -39,9 +41,18 @@ def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:
         for root in (project, *project.parents):
             if (root / ".git").exists():
                 return _read_tracked_file(_git_dir(root), file.relative_to(root))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # the last one: links that form a loop
         return None
     return None
+
+
+def read_commit(root: Path) -> str | None:
+    """Return the commit that is checked out in the repository at `root`; None without one, or if it is unreadable."""
+    try:
+        head = _read_head(_git_dir(root)) if (root / ".git").exists() else ""
+    except (OSError, ValueError):
+        return None
+    return _valid_commit(head.rpartition(" ")[2]) or None
 
 
 def _read_tracked_file(git: Path, file: Path) -> TrackedFile | None:
@@ -56,7 +67,7 @@ def _git_dir(root: Path) -> Path:
     if git.is_dir():
         return git
     pointer = _read_text(git).partition("gitdir:")[2].strip()  # a worktree or submodule
-    return (root / pointer).resolve()
+    return Path(os.path.realpath(root / pointer))
 
 
 def _read_head(git: Path) -> str:
@@ -64,17 +75,24 @@ def _read_head(git: Path) -> str:
     ref = head.removeprefix("ref:").strip()
     if ref == head or not _REF.fullmatch(ref) or ".." in ref:
         return _valid_commit(head)  # a name that git gives to no branch leads nowhere
+    branch = _branch_digest(ref)
     common = git / "commondir"
-    shared = (git / _read_text(common)).resolve() if common.exists() else git
+    shared = Path(os.path.realpath(git / _read_text(common))) if common.exists() else git
     for base in (git, shared):
         if (base / ref).is_file():
-            return f"{ref} {_valid_commit(_read_text(base / ref))}"
+            return f"{branch} {_valid_commit(_read_text(base / ref))}"
     packed = shared / "packed-refs"
     if packed.is_file():
-        for line in read_regular(packed, _MAX_INDEX_BYTES).decode(errors="surrogateescape").splitlines():
-            if line.endswith(f" {ref}"):
-                return f"{ref} {_valid_commit(line.partition(' ')[0])}"
-    return ref
+        # Searched as a whole: a list of its lines could take a hundred times its size.
+        pattern = rb"^([0-9a-f]{40,64}) %b$" % re.escape(os.fsencode(ref))
+        if line := re.search(pattern, read_regular(packed, _MAX_INDEX_BYTES), re.MULTILINE):
+            return f"{branch} {line[1].decode()}"
+    return branch
+
+
+def _branch_digest(ref: str) -> str:
+    """Return the digest of a branch's name that the journal stores, since the name may contain a secret."""
+    return hashlib.sha256(ref.encode(errors="surrogateescape")).hexdigest()[:16]
 
 
 def _read_text(file: Path) -> str:

@@ -14,18 +14,33 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
+from echod.errors import GARBLED_ERRORS, EchodError
+from echod.files import FileVersion, read_regular
+from echod.isolation import isolated
 from echod.log import get_logger
-from echod.memory.model import Document
+from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.store.capabilities import CapabilityCache
 from echod.store.commit.context import CommitContext, ParseCache, Tracer, no_trace
-from echod.store.errors import RefusedError, StoreError, as_store_error
-from echod.store.journal.journal import Journal
-from echod.store.journal.notices import NOTICES, QUESTIONS, Notice, Notices, Question, read_notices, read_questions
+from echod.store.errors import AlreadyUndoneError, RefusedError, StoreError, as_store_error
+from echod.store.journal.files import version_of
+from echod.store.journal.journal import Journal, RoleJournal
+from echod.store.journal.notices import (
+    NOTICES,
+    QUESTIONS,
+    Notice,
+    Notices,
+    Question,
+    overwritten_notice,
+    read_notices,
+    read_questions,
+)
 from echod.store.journal.records import CommitRecord, RecordState
+from echod.store.journal.timeline import Reading, Timeline
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory, open_role_directory
 from echod.store.role_lock import RoleLock
+from echod.store.snapshot import content_digest
 
 if TYPE_CHECKING:
     from echod.store.session import RoleSession, RoleView
@@ -56,6 +71,10 @@ class MemoryCommit(NamedTuple):
     after: Document
 
 
+def _is_being_committed(journal: RoleJournal) -> bool:
+    return any(record.state is RecordState.INTENT for record in journal.open_records())
+
+
 def list_records(journal: Journal, role: Role) -> tuple[CommitRecord, ...]:
     """Return a role's commit records, oldest first."""
     role_journal = journal.role_journal(role)
@@ -65,10 +84,15 @@ def list_records(journal: Journal, role: Role) -> tuple[CommitRecord, ...]:
     return tuple(by_seq[seq] for seq in sorted(by_seq))
 
 
-def _role_commits(journal: Journal, role: Role) -> list[CommitInfo]:
+def _role_commits(journal: Journal, role: Role, now: float) -> list[CommitInfo]:
     records = list_records(journal, role)
     undone = {seq: record.job for record in records for seq in record.undoes}
-    return [CommitInfo(role.store, role, r.seq, r.job, r.kind, r.summary, r.at, undone.get(r.seq)) for r in records]
+    timeline = Timeline((Reading(record.at, record.clock) for record in records), now)
+    times = [timeline.estimate(record.at, now) for record in records]
+    return [
+        CommitInfo(role.store, role, r.seq, r.job, r.kind, r.summary, at, undone.get(r.seq))
+        for r, at in zip(records, times, strict=True)
+    ]
 
 
 class StoreReader:
@@ -83,6 +107,8 @@ class StoreReader:
         self._trace = trace
         self._parse_cache = ParseCache()
         self._capabilities = CapabilityCache()
+        # the last comparison of each memory file with its newest known state: file version and digest
+        self._compared: dict[Role, tuple[FileVersion, str]] = {}
 
     def read_role(self, role: Role) -> RoleView:
         """Read a role without lock and healing (report mode, dry runs). `BusyError` if its memory is being written."""
@@ -103,12 +129,49 @@ class StoreReader:
         with as_store_error("read the journal in", self._journal.root):
             return any(self._journal.role_journal(role).open_records() for role in self._journal.roles(store))
 
+    def roles_changed_by_others(self, store: Store) -> tuple[Role, ...]:
+        """Return the roles whose memory file another program has changed since echod last read it for a commit."""
+        with as_store_error("read the journal in", self._journal.root):
+            roles = self._journal.roles(store)
+            return tuple(role for role in roles if self._is_changed_by_others(role))
+
+    def _is_changed_by_others(self, role: Role) -> bool:
+        journal = self._journal.role_journal(role)
+        if not journal.may_be_outdated(role.memory) or _is_being_committed(journal):
+            return False
+        version, newest = version_of(role.memory), journal.newest_state()
+        if version is None or newest is None:
+            return False
+        if self._compared.get(role) != (version, newest.digest):
+            try:
+                digest = content_digest(read_regular(role.memory, MAX_FILE_BYTES, follow_symlinks=False))
+            except OSError:
+                return False  # the status reports it
+            if digest != newest.digest:
+                return True
+            self._compared[role] = (version, newest.digest)
+        return False
+
+    def find_overwritten(self, store: Store) -> Iterator[Notice]:
+        """Yield a notice for each role with entries that another program overwrote, before anything restores them."""
+        for role in self.roles_changed_by_others(store):
+            from echod.store.healing.heal import find_missing_blocks  # noqa: PLC0415  see the module's docstring
+
+            try:
+                with as_store_error("read", role.path), open_role_directory(role) as directory:
+                    titles = find_missing_blocks(self._build_context(directory))
+            except EchodError:
+                continue  # it is being written, or the status reports it
+            if titles:
+                yield overwritten_notice(role.name, titles, role.memory.stat().st_mtime)
+
     def history(self, stores: Iterable[Store] | None = None) -> tuple[CommitInfo, ...]:
         """Return the commits in the journal, newest first, of these stores or of every store with a journal."""
         with as_store_error("read the journal in", self._journal.root):
             selected = self._journal.stores() if stores is None else stores
             roles = [role for store in selected for role in self._journal.roles(store)]
-            commits = [info for role in roles for info in _role_commits(self._journal, role)]
+            now = self._clock()
+            commits = [info for role in roles for info in _role_commits(self._journal, role, now)]
         return tuple(sorted(commits, key=lambda info: (info.at, info.seq), reverse=True))
 
     def memory_commits(self, role: Role) -> tuple[MemoryCommit, ...]:
@@ -119,7 +182,7 @@ class StoreReader:
         journal, path = self._journal.role_journal(role), str(PurePosixPath(role.name, MEMORY))
         commits = []
         with as_store_error("read the journal in", self._journal.root):
-            infos = {info.seq: info for info in _role_commits(self._journal, role)}
+            infos = {info.seq: info for info in _role_commits(self._journal, role, self._clock())}
             for record in list_records(self._journal, role):
                 for write in record.writes:
                     if write.path == path and record.state is not RecordState.INTENT:
@@ -131,7 +194,14 @@ class StoreReader:
 
     def highest_job(self) -> int:
         """Return the highest job number in the journal, after which a rebuilt database must continue; 0 for none."""
-        return max((info.job for info in self.history() if info.job is not None), default=0)
+        jobs = [0]
+        with as_store_error("read the journal in", self._journal.root):
+            roles = [role for store in self._journal.stores() for role in self._journal.roles(store)]
+        for role in roles:
+            with isolated(f"The journal of {role.path}"):
+                commits = _role_commits(self._journal, role, self._clock())
+                jobs += [info.job for info in commits if info.job is not None]
+        return max(jobs)
 
     def preview_undo(self, job: int) -> tuple[UndoPreview, ...]:
         """Return the effect that `Engine.undo` would have now, newest commit first. Read-only, takes no lock.
@@ -162,6 +232,9 @@ class StoreReader:
                         questions += [question for question in asked if question.key in consumed_keys]
             except StoreError as error:
                 log.info("role_unreadable", role=str(role.path), reason=str(error))
+            except GARBLED_ERRORS:
+                log.exception("role_unreadable", role=str(role.path))
+        notices += self.find_overwritten(store)
         return Notices(
             tuple(sorted(notices, key=lambda notice: notice.at)),
             tuple(sorted(questions, key=lambda question: question.at)),
@@ -197,7 +270,7 @@ class StoreReader:
         if not job_commits:
             raise RefusedError(f"Job {job} has no undoable changes. `echod log` lists the jobs that do.")
         if not not_undone:
-            raise RefusedError(f"Job {job} was undone already, by job {job_commits[0].undone_by}.")
+            raise AlreadyUndoneError(f"Job {job} was undone already, by job {job_commits[0].undone_by}.")
         if any(info.at < oldest for info in not_undone):
             raise RefusedError(f"Job {job} is older than {self._limits.undo_days:g} days; it is too late to undo it.")
         return not_undone

@@ -43,6 +43,11 @@ class RoleLock(NamedTuple):
     acquired_at: float  # Unix seconds
 
 
+def is_locked(role: Role) -> bool:
+    """Return whether any program holds the lock now."""
+    return role.store.project.joinpath(*_lock_parent(role), lock_name(role)).is_dir()
+
+
 def acquire_role_lock(role: Role, journal: RoleJournal, *, now: float) -> RoleLock:
     """Take the lock without waiting. `BusyError` if another writer holds it."""
     try:
@@ -53,6 +58,7 @@ def acquire_role_lock(role: Role, journal: RoleJournal, *, now: float) -> RoleLo
         raise
     with parent, as_store_error("take the writers' lock in", parent.path):
         name = lock_name(role)
+        _clean_moved_lock(parent, f"{name}.{journal.journal_id}", name, now)
         token = _create_lock(parent, name, journal)
         if token is None:
             _break_stale_lock(parent, name, journal, now=now)
@@ -124,10 +130,11 @@ def _break_stale_lock(parent: Dir, name: str, journal: RoleJournal, *, now: floa
     status = parent.stat(name)
     if status is None:
         return
-    if now - status.st_mtime <= STALE_LOCK_SECONDS:
+    if not _is_stale(status, now):
         raise _lock_busy_error(parent, name)
     # Another breaker may have been faster and hold a fresh lock now. Move it aside and check which one it was.
     moved_name = f"{name}.{journal.journal_id}"
+    _clean_moved_lock(parent, moved_name, name, now)
     try:
         rename_noreplace(parent, name, parent, moved_name)
     except RenameUnsupportedError:
@@ -144,6 +151,26 @@ def _break_stale_lock(parent: Dir, name: str, journal: RoleJournal, *, now: floa
         raise BusyError(
             f"{parent.path / name} is not empty, so it is not a lock that echod may break; remove it by hand."
         ) from None
+
+
+def _is_stale(status: os.stat_result, now: float) -> bool:
+    """Return whether a lock is so old that its program is dead. One far in the future comes from a wrong clock."""
+    return abs(now - status.st_mtime) > STALE_LOCK_SECONDS
+
+
+def _clean_moved_lock(parent: Dir, moved_name: str, name: str, now: float) -> None:
+    """Finish for a process that was killed after it had moved a lock aside. A fresh lock gets its name back."""
+    status = parent.stat(moved_name)
+    if status is None:
+        return
+    with suppress(OSError):
+        if not _is_stale(status, now):
+            rename_noreplace(parent, moved_name, parent, name)
+            return
+    try:
+        os.rmdir(moved_name, dir_fd=parent.fd)
+    except OSError:
+        raise BusyError(f"{parent.path / moved_name} is in the way and is not an empty lock; remove it.") from None
 
 
 def _rename_back(parent: Dir, moved_name: str, name: str) -> None:

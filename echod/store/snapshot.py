@@ -21,6 +21,8 @@ from echod.store.fs import Dir, OpenWriters, read_all, read_lease
 
 TRANSIENT_ERRNOS = frozenset({errno.EIO, errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EINTR, errno.EAGAIN})
 """Errors that are no property of the file. It may be readable the next time."""
+_MAX_SKEW_SECONDS = 60.0
+"""The clocks of a file server and of this machine differ by less."""
 
 
 def content_digest(data: bytes) -> str:
@@ -67,6 +69,11 @@ class FileUnavailableError(BusyError):
         self.file = file
 
 
+def is_settled(changed_at: float, now: float, settle_seconds: float) -> bool:
+    """Return whether a file has been unchanged for a while. A time far in the future comes from a wrong clock."""
+    return not -_MAX_SKEW_SECONDS < now - changed_at < settle_seconds
+
+
 def too_large_file(path: Path) -> UnavailableFile:
     """Return the `UnavailableFile` for a file above `MAX_FILE_BYTES`."""
     reason = f"{path.name} is larger than {MAX_FILE_BYTES >> 20} MiB; echod does not change it."
@@ -93,7 +100,7 @@ def _read_open_file(fd: int, path: Path, now: float, settle_seconds: float) -> S
         before = os.fstat(fd)
         if before.st_size > MAX_FILE_BYTES:
             return too_large_file(path)
-        if writers is OpenWriters.UNKNOWN and now - before.st_mtime < settle_seconds:
+        if writers is OpenWriters.UNKNOWN and not is_settled(before.st_mtime, now, settle_seconds):
             return UnavailableFile(path, f"{path.name} was changed less than {settle_seconds:g} s ago.")
         data = read_all(fd, MAX_FILE_BYTES)
         after = os.fstat(fd)

@@ -182,7 +182,7 @@ def test_maintenance_is_planned_once_a_day(
     first = plan(inspections, role, entries, record=True)
     assert first is not None
     assert first.prune_preview is not None
-    assert first.prune_preview.lines_before == len(memory.read_text().splitlines())
+    assert first.prune_preview.extent.lines_before == len(memory.read_text().splitlines())
 
     assert plan(inspections, role, entries) is plan(inspections, role, entries, record=True) is first
     assert len(reads) == 1

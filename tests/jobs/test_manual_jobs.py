@@ -474,14 +474,17 @@ class TestRestore:
         workspace.undo(workspace.jobs)
         assert workspace.memory == without
 
-    def test_refuses_an_entry_that_is_present(self, workspace: RoleWorkspace) -> None:
+    def test_an_entry_that_is_present_is_not_restored_again(self, workspace: RoleWorkspace) -> None:
         gone = workspace.ids()[0]
         workspace.forget(gone)
         kept = workspace.find_archived(gone)
         workspace.restore(kept)
         before = workspace.memory
 
-        assert isinstance(workspace.restore(kept), JobBlocked)
+        again = workspace.restore(kept)
+
+        assert isinstance(again, JobDone)
+        assert not again.changed
         assert workspace.memory == before
 
     def test_what_an_undo_took_out_can_be_brought_back(self, workspace: RoleWorkspace) -> None:
@@ -612,9 +615,9 @@ class TestRemember:
         workspace.undo(1)
         assert not workspace.role.memory.exists()
 
-    def test_the_same_again_is_refused_with_its_id(self, workspace: RoleWorkspace) -> None:
+    def test_the_same_again_changes_nothing_and_names_its_id(self, workspace: RoleWorkspace) -> None:
         workspace.remember("Use uv")
 
         again = workspace.remember("use  UV")
 
-        assert again == JobBlocked(f"this is remembered already, as {workspace.ids()[-1]}")
+        assert again == JobDone(f"this is remembered already, as {workspace.ids()[-1]}", changed=False)

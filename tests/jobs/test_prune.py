@@ -166,7 +166,9 @@ class TestHeld:
 
     def test_less_than_half_goes_at_once_and_so_does_more_afterwards(self, site: Site) -> None:
         site.write(
-            MEMORY_HEADER + "".join(learning_text(f"learning {n}") for n in range(13)) + observation_text("a task")
+            MEMORY_HEADER
+            + "".join(learning_text(f"learning {n}") for n in range(12))
+            + "".join(observation_text(f"task {n}") for n in range(12))
         )
         assert isinstance(site.prune(release_first=False), JobDone)
         site.write(mixed_memory())

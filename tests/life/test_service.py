@@ -279,7 +279,7 @@ def test_a_job_in_flight_is_finished_before_the_service_ends(home: Home, tmp_pat
 
     left = {path.read_text() for path in remaining_findings(root)}
     assert count_titles(root).total() + len(left) == 40
-    assert not list(root.glob(".rune/echoes/reviewer/.MEMORY.md.echod-*"))[1:]  # at most the displaced one
+    assert not list(root.glob(".rune/echoes/.echod/.MEMORY.md.echod-*"))[1:]  # at most the displaced one
 
 
 def test_the_package_runs_from_elsewhere(home: Home) -> None:

@@ -78,7 +78,7 @@ class TestAFileOfThousandsOfLines:
         assert len(blocks(before)) == 490
         assert memory.lines > 3_400
 
-        said = home.run("run", "--once", memory.project)
+        said = home.run("run", "--once", "--now", memory.project)
 
         assert memory.lines <= 150
         assert "Nothing is left to do" in said
@@ -96,11 +96,11 @@ class TestAFileOfThousandsOfLines:
         assert "trace 4" in (memory.role / "knowledge.md").read_text()
 
     def test_keeps_protected_entries_and_a_second_run_changes_nothing(self, home: Home, memory: RoleMemory) -> None:
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
         before = memory.tree()
         assert memory.file.read_text().startswith(MEMORY_HEADER + protected_entries(2))
 
-        said = home.run("run", "--once", memory.project)
+        said = home.run("run", "--once", "--now", memory.project)
 
         assert memory.tree() == before
         assert "Nothing is left to do" in said
@@ -119,12 +119,12 @@ class TestAFileOfThousandsOfLines:
 
     def test_undo_restores_the_original_bytes_and_they_stay(self, home: Home, memory: RoleMemory) -> None:
         before = memory.file.read_bytes()
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
 
         home.run("undo", "--last", memory.project, "--yes")
 
         assert memory.file.read_bytes() == before
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
         assert memory.file.read_bytes() == before
 
 
@@ -134,7 +134,7 @@ class TestWhatIsNotPruned:
             tmp_path / "p", MEMORY_HEADER + learning_text("money is in cents") + observation_text("a review", age=400)
         )
 
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
 
         assert memory.tree() == {"MEMORY.md": memory.file.read_bytes()}
 
@@ -142,7 +142,7 @@ class TestWhatIsNotPruned:
         memory = RoleMemory(tmp_path / "p", MEMORY_HEADER + protected_entries(30))
         before = memory.tree()
 
-        said = home.run("run", "--once", memory.project)
+        said = home.run("run", "--once", "--now", memory.project)
 
         assert memory.tree() == before
         assert "Nothing is left to do" in said
@@ -156,7 +156,7 @@ class TestWhatIsNotPruned:
         memory.settings("prune: false")
         before = memory.tree()
 
-        said = home.run("run", "--once", memory.project)
+        said = home.run("run", "--once", "--now", memory.project)
         asked = home.run("prune", memory.project, "--yes")
 
         assert memory.tree() == before
@@ -167,7 +167,7 @@ class TestWhatIsNotPruned:
         memory.settings("memory_line_limit: 4000")
         before = memory.tree()
 
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
 
         assert memory.tree() == before
 
@@ -176,12 +176,12 @@ class TestWhatIsNotPruned:
             subprocess.run(["git", *command], cwd=memory.project, check=True)
         before = memory.tree()
 
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
 
         assert memory.tree() == before
 
         memory.settings("maintain_tracked: true")
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
 
         assert memory.lines <= 150
 
@@ -237,7 +237,7 @@ class TestTheService:
             until(lambda: "first prune" in home.echod("status").stdout, "the held prune in the status")
             assert memory.tree() == before
             waiting = home.json("status")["waiting"][0]
-            home.run("run", "--once", memory.project)
+            home.run("run", "--once", "--now", memory.project)
 
         assert waiting["state"] == "deferred"
         assert f"echod prune {memory.project} --role {ROLE}" in " ".join(waiting["reason"].split())
@@ -264,7 +264,7 @@ def test_an_observation_that_agents_find_again_and_again_becomes_inscribed(home:
     found = re.sub(r"7be10d44", "{agent}", learning_text("money is in cents", "observations"))
     for agent in ("ward", "seer", "sage"):
         (memory.role / f"{agent}-findings.md").write_text(found.replace("{agent}", agent))
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
 
     assert "- **layer**: inscribed" in memory.file.read_text()
     assert memory.file.read_text().count("money is in cents") == 2
@@ -309,12 +309,12 @@ class TestOneEntry:
         entry = self.ids(home, memory)["a review"]
         for session in ("one", "two", "two", "two"):
             home.run("record-access", entry, "--session", session, "--project", memory.project)
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
         assert "Observations" in memory.file.read_text()
         assert home.json("explain", entry, memory.project)["references"] == 2
 
         home.run("record-access", entry, "--session", "three", "--project", memory.project)
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
 
         said = home.json("explain", entry, memory.project)
         assert (said["layer"], said["references"]) == ("inscribed", 3)
@@ -324,12 +324,12 @@ class TestOneEntry:
         memory = RoleMemory(tmp_path / "q", MEMORY_HEADER + protected_entries(30) + observation_text("a review"))
         entry = self.ids(home, memory)["a review"]
         home.run("pin", entry, memory.project)
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
         assert "a review" in memory.file.read_text()
         assert home.json("explain", entry, memory.project)["pinned"] is not None
 
         home.run("unpin", entry, memory.project)
-        home.run("run", "--once", memory.project)
+        home.run("run", "--once", "--now", memory.project)
 
         assert "a review" not in memory.file.read_text()
 
@@ -351,7 +351,7 @@ def test_a_knowledge_file_over_its_limit_is_compressed_without_loss(home: Home, 
     before = knowledge.read_bytes()
     plan = home.json("compress", memory.project, "--dry-run")
 
-    home.run("run", "--once", memory.project)
+    home.run("run", "--once", "--now", memory.project)
 
     assert knowledge.read_text().count("\n") <= 300
     archive = read_archive(memory.archive.read_bytes())
@@ -359,5 +359,5 @@ def test_a_knowledge_file_over_its_limit_is_compressed_without_loss(home: Home, 
     there = knowledge.read_text() + memory.archive.read_text()
     assert [text for text in blocks(before) if text.rstrip() not in there] == []
     after = memory.tree()
-    home.run("run", "--once", memory.project)
+    home.run("run", "--once", "--now", memory.project)
     assert memory.tree() == after

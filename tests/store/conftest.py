@@ -61,8 +61,14 @@ class Sandbox:
         path.write_bytes(b"".join(blocks))
         return path
 
+    @property
+    def private(self) -> Path:
+        return self.store.root / ".echod"
+
     def hidden_names(self) -> list[str]:
-        return sorted(p.name for p in self.role.path.iterdir() if p.name.startswith("."))
+        """Return the names of staged, displaced and claimed files, and of any dot-file in the role."""
+        held = [path for path in self.private.glob(".*") if path.name != ".gitignore"]
+        return sorted(p.name for p in (*held, *self.role.path.glob(".*")))
 
     def visible_files(self) -> dict[str, bytes]:
         """Return every visible file of the role."""

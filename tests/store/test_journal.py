@@ -112,11 +112,11 @@ def test_a_lost_journal_loses_no_memory(sandbox: Sandbox) -> None:
 
 def test_a_torn_line_costs_that_line_only(tmp_path: Path) -> None:
     journal = RoleJournal(tmp_path)
-    journal.record_states([KnownState("a", 1.0, None)])
+    journal.record_states([KnownState("a", 1.0, None, 1.0)])
     with (tmp_path / "states").open("ab") as file:
         file.write(b'{"digest": "b", "si')
 
-    journal.record_states([KnownState("c", 3.0, "main")])
+    journal.record_states([KnownState("c", 3.0, "main", 3.0)])
 
     assert [state.digest for state in journal.states()] == ["a", "c"]
 
@@ -124,9 +124,11 @@ def test_a_torn_line_costs_that_line_only(tmp_path: Path) -> None:
 def test_states_are_ordered_by_time_and_neighbours_differ(tmp_path: Path) -> None:
     journal = RoleJournal(tmp_path)
 
-    journal.record_states([KnownState("b", 2.0, None), KnownState("a", 1.0, None), KnownState("b", 3.0, "new head")])
+    journal.record_states(
+        [KnownState("b", 2.0, None, 2.0), KnownState("a", 1.0, None, 1.0), KnownState("b", 3.0, "new head", 3.0)]
+    )
 
-    assert journal.states() == (KnownState("a", 1.0, None), KnownState("b", 2.0, "new head"))
+    assert journal.states() == (KnownState("a", 1.0, None, 1.0), KnownState("b", 2.0, "new head", 2.0))
 
 
 def test_the_ledger_is_trimmed_from_its_old_end(tmp_path: Path) -> None:
@@ -494,13 +496,13 @@ def test_the_newest_state_is_the_last_of_all(tmp_path: Path) -> None:
     assert journal.newest_state() is None
     write = WriteRecord("reviewer/MEMORY.md", "before", "after", ".stage", 1, "before")
 
-    journal.record_states([KnownState("old", 1.0, None), KnownState("older", 0.5, None)])
-    assert journal.newest_state() == journal.states()[-1] == KnownState("old", 1.0, None)
+    journal.record_states([KnownState("old", 1.0, None, 1.0), KnownState("older", 0.5, None, 0.5)])
+    assert journal.newest_state() == journal.states()[-1] == KnownState("old", 1.0, None, 1.0)
     journal.save(replace(consuming_record(2, "a"), writes=(write,)))
     journal.save(consuming_record(3, "b"))
-    assert journal.newest_state() == journal.states()[-1] == KnownState("after", 2.0, None)
-    journal.record_states([KnownState("new", 9.0, "main")])
-    assert journal.newest_state() == journal.states()[-1] == KnownState("new", 9.0, "main")
+    assert journal.newest_state() == journal.states()[-1] == KnownState("after", 2.0, None, 0.0)
+    journal.record_states([KnownState("new", 9.0, "main", 9.0)])
+    assert journal.newest_state() == journal.states()[-1] == KnownState("new", 9.0, "main", 9.0)
 
 
 def test_a_blob_is_exact_or_missing(tmp_path: Path) -> None:

@@ -188,3 +188,41 @@ def test_a_commit_without_a_change_does_not_blind_the_healing(sandbox: Sandbox) 
     replace_by_rename(sandbox.memory, BOTH + entry("Theirs"))
 
     assert read_memory(sandbox) == BOTH + THIRD + entry("Fourth") + entry("Theirs")
+
+
+def test_an_overwrite_that_nothing_looked_at_for_days_is_reported_and_its_text_kept(consolidated: Sandbox) -> None:
+    replace_by_rename(consolidated.memory, BOTH + entry("Theirs"))
+    consolidated.clock_offset = 3 * 86_400.0
+    engine = consolidated.engine()
+    assert [notice.kind for notice in engine.collect_notices(consolidated.store).notices] == ["overwritten"]
+
+    engine.apply_retention()
+    engine.merge_late_writes(consolidated.store)
+
+    (notice,) = engine.collect_notices(consolidated.store).notices
+    assert (notice.kind, "Third" in notice.text) == ("doubtful", True)
+    assert consolidated.memory.read_bytes() == BOTH + entry("Theirs")
+    archived = b"".join(file.read_bytes() for file in consolidated.archive.glob("*.md"))
+    assert THIRD.rstrip() in archived
+
+
+def test_what_other_programs_only_add_is_not_reported(consolidated: Sandbox) -> None:
+    with consolidated.memory.open("ab") as file:
+        file.write(entry("Theirs"))
+
+    engine = consolidated.engine()
+
+    assert engine.roles_changed_by_others(consolidated.store) == (consolidated.role,)
+    assert engine.collect_notices(consolidated.store).notices == ()
+    engine.merge_late_writes(consolidated.store)
+    assert engine.roles_changed_by_others(consolidated.store) == ()
+
+
+def test_a_change_is_noticed_without_an_open_commit(consolidated: Sandbox) -> None:
+    consolidated.engine(displaced_hours=0.0).merge_late_writes(consolidated.store)
+    assert not consolidated.engine().has_open_commits(consolidated.store)
+    replace_by_rename(consolidated.memory, BOTH + entry("Theirs"))
+
+    consolidated.engine().merge_late_writes(consolidated.store)
+
+    assert consolidated.memory.read_bytes() == BOTH + THIRD + entry("Theirs")

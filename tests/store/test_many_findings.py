@@ -208,7 +208,7 @@ def test_a_displaced_file_that_was_changed_all_the_same_is_not_removed(sandbox: 
     with engine.open_role(sandbox.role) as session:
         session.commit(1, plan_consolidation(session.read()))
     engine.merge_late_writes(sandbox.store)
-    (claimed,) = [sandbox.role.path / name for name in sandbox.hidden_names() if name.startswith(".agent")]
+    (claimed,) = [sandbox.private / name for name in sandbox.hidden_names() if name.startswith(".agent")]
     with claimed.open("ab") as file:
         file.write(PARTS[1])
 

@@ -60,7 +60,7 @@ class StressProject:
         return sorted(p for p in self.role.path.glob("*-findings.md") if not p.name.startswith("."))
 
     def staged_files(self) -> list[Path]:
-        return sorted(self.role.path.glob(".*.echod-*"))
+        return sorted(self.store.root.rglob(".*.echod-*"))
 
     def run_jobs(self, engine: Engine, *, keep: int, batch: int) -> bool:
         """Run the jobs of one turn and return whether anything was committed. Arguments as in `reconcile_once`."""

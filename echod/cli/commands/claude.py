@@ -22,6 +22,7 @@ from echod.cli.context import CommandContext
 from echod.cli.output import format_duration, pluralize, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.errors import ExitCode
+from echod.files import open_regular, read_regular
 from echod.hooks.run import run as run_hook
 from echod.paths import claude_home
 from echod.state.database import Database
@@ -99,12 +100,25 @@ def _check_plugin(home: Path) -> Iterator[ConnectionCheck]:
     else:
         text = f"The plugin is installed as version {versions[0]}, this echod is {__version__}: claude plugin update"
         yield ConnectionCheck(ok=False, text=f"{text} {PLUGIN_ID}")
+    yield from _check_marketplace(home)
     if isinstance(enabled, dict) and enabled.get(PLUGIN_ID) is False:
         yield ConnectionCheck(ok=False, text=f"The plugin is switched off: claude plugin enable {PLUGIN_ID}")
     if settings.get("disableAllHooks") is True:
         yield ConnectionCheck(
             ok=False, text=f"All hooks are switched off (disableAllHooks in {home / 'settings.json'})."
         )
+
+
+def _check_marketplace(home: Path) -> Iterator[ConnectionCheck]:
+    """Check that the directory from which Claude Code updates the plugin exists. Its path names Python's version."""
+    known = _read_json_object(home / "plugins" / "known_marketplaces.json").get(PLUGIN_ID.partition("@")[2])
+    source = known.get("source") if isinstance(known, dict) else None
+    path = source.get("path") if isinstance(source, dict) else None
+    if not isinstance(path, str) or Path(path).is_dir():
+        return
+    commands = f"claude plugin marketplace remove {PLUGIN_ID.partition('@')[2]}, then the commands below"
+    text = f"The plugin's marketplace {path} is gone, since echod was moved or upgraded. Run: {commands}"
+    yield ConnectionCheck(ok=False, text=text)
 
 
 def _check_hook_command(context: CommandContext) -> ConnectionCheck:
@@ -121,7 +135,7 @@ def _check_hook_command(context: CommandContext) -> ConnectionCheck:
 
 def _read_interpreter(script: Path) -> str:
     try:
-        with script.open("rb") as file:
+        with open_regular(script) as file:
             first = file.readline(4096)
     except OSError:
         return ""
@@ -148,10 +162,8 @@ def _check_hook_events(counts: tuple[EventCount, ...]) -> ConnectionCheck:
 def _read_json_object(file: Path) -> dict[str, Any]:
     """Read the JSON object in one of Claude Code's files. Return an empty one if it is missing or invalid."""
     try:
-        if file.stat().st_size > _MAX_FILE_BYTES:
-            return {}
-        value = json.loads(file.read_bytes())
-    except (OSError, ValueError, RecursionError):
+        value = json.loads(read_regular(file, _MAX_FILE_BYTES))
+    except (OSError, ValueError, RecursionError, MemoryError):
         return {}
     return value if isinstance(value, dict) else {}
 

@@ -13,6 +13,7 @@ import click
 from echod import __version__
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.leftovers import delete_leftovers
 from echod.cli.options import PATH
 from echod.cli.output import pluralize, short_path, wrap
 from echod.cli.root import example, pass_command_context
@@ -22,20 +23,24 @@ from echod.doctor import DoctorContext, run_checks
 from echod.errors import ConfigurationError, ExitCode
 from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
-from echod.store import layout
+from echod.store.layout import Store
 
 _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
 
 
 @click.command(epilog=example("echod doctor ~/src/my-project"))
 @click.argument("path", type=PATH, required=False, help="Check only this project.")
+@click.option("--fix", is_flag=True, help="Delete leftovers of echod's own in projects, after asking.")
+@options.yes
 @options.json
 @pass_command_context
-def doctor(context: CommandContext, *, path: Path | None, json: bool) -> None:
+def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, json: bool) -> None:
     """Check the installation and suggest fixes.
 
-    Exits with 1 if there is a problem. No file of a project is written.
+    Exits with 1 if there is a problem. Without --fix no file of a project is written.
     """
+    if fix:
+        delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
     doctor_context = DoctorContext(
         paths=context.paths,
         settings=_settings_or_defaults(context),
@@ -53,10 +58,20 @@ def doctor(context: CommandContext, *, path: Path | None, json: bool) -> None:
     raise click.exceptions.Exit(ExitCode.OK if report.healthy else ExitCode.FAILED)
 
 
+def _stores_to_fix(context: CommandContext, path: Path | None) -> tuple[Store, ...]:
+    if path is not None:
+        return context.list_stores(_project_or_root(context, path))
+    with context.open_read_context() as read_context:
+        return read_context.discover_stores().stores
+
+
 def _project_or_root(context: CommandContext, path: Path) -> Path:
-    """Return the project of `path`, or its root if there is no store any more."""
-    root = layout.project_root(context.cwd / path.expanduser())
-    return next((above for above in (root, *root.parents) if context.list_stores(above)), root)
+    """Return the project of `path`, or the path itself if it is in none."""
+    root = context.absolute_path(path)
+    try:
+        return context.locator.find_project(root) or root
+    except OSError:
+        return root  # the checks report it
 
 
 def _settings_or_defaults(context: CommandContext) -> Settings:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -14,15 +15,26 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, Confirmation, JobRefusedError, ManualJob, Step, WriteOptions, make_change
+from echod.cli.execute import (
+    Change,
+    Confirmation,
+    JobRefusedError,
+    ManualJob,
+    Step,
+    WriteOptions,
+    make_change,
+    report_already_so,
+)
 from echod.cli.output import iso_date, pluralize, role_label, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
     ArchiveMatch,
     MemoryMatch,
+    check_named,
     entry_heading,
     find_entry,
     find_in_memory,
+    find_to_change,
     global_flag,
     list_archive_matches,
     parse_as_of,
@@ -38,7 +50,7 @@ from echod.jobs.archives import ArchivedCopy
 from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.model import Layer
 from echod.memory.policy import Explanation, Rule, build_explanation
-from echod.memory.policy.manual import EditRefusal, change_layer, remove_entries
+from echod.memory.policy.manual import AlreadyRestored, EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
 from echod.memory.policy_model import SHORTENING_RULES
 from echod.memory.prompt_injection import find_injection
@@ -58,6 +70,9 @@ class SettableLayer(StrEnum):
     ETCHED = "etched"
     NOTES = "notes"
     INSCRIBED = "inscribed"
+
+
+_CONVERSATION = re.compile(r"conversation-(\d{1,10})(?:\.md)?")
 
 
 @click.command("raise", epilog=example("echod raise 4f1c etched"))
@@ -83,7 +98,7 @@ def raise_(
     No rule changes etched entries and notes. Only you give these layers and take them away.
     """
     with context.open_read_context() as read_context:
-        (match,) = find_in_memory(context, read_context, path, [entry])
+        (match,) = find_to_change(context, read_context, path, [entry])
     new_layer = Layer(layer.value)
     changed = change_layer(match.role.name, match.document, match.id, new_layer)
     if isinstance(changed, EditRefusal):
@@ -130,7 +145,7 @@ def forget(
 ) -> None:
     """Move an entry to the archive."""
     with context.open_read_context() as read_context:
-        (match,) = find_in_memory(context, read_context, parse_scope(path, in_global=in_global), [entry])
+        (match,) = find_to_change(context, read_context, parse_scope(path, in_global=in_global), [entry])
     removal = remove_entries(match.role.name, match.document, [match.id], Rule.FORGOTTEN, local_date(context.now()))
     if isinstance(removal, EditRefusal):
         raise JobRefusedError(f"{match.id} was not removed: {removal.reason}.")
@@ -166,11 +181,15 @@ def restore(
     text before the first of them.
     """
     with context.open_read_context() as read_context:
-        match = find_entry(context, read_context, parse_scope(path, in_global=in_global), entry)
-        copy = _newest_copy(match)
+        scope = parse_scope(path, in_global=in_global)
+        match = find_entry(context, read_context, scope, entry)
+        check_named(context, scope, match, entry)
+        copy = _newest_copy(context, match)
         view = read_context.reader.read_role(match.role)
         file = manual.read_target_file(view, copy.entry)
         restoration = None if file is None else manual.plan_restoration(view, file, copy.entry)
+    if isinstance(restoration, AlreadyRestored):
+        report_already_so(context, restoration.reason)
     if isinstance(restoration, EditRefusal):
         raise JobRefusedError(f"Nothing was changed: {restoration.reason}.")
     replaces_condensed = restoration is not None and restoration.condensed_text is not None
@@ -182,13 +201,13 @@ def restore(
     make_change(context, change, WriteOptions(dry_run, force=force))
 
 
-def _newest_copy(match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
-    """Return the newest archived text of an entry. Raises JobRefusedError if the archive has no text of it."""
+def _newest_copy(context: CommandContext, match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
+    """Return the newest archived text of an entry. Ends the command if only the memory has the entry."""
     archived = list_archive_matches(match.role) if isinstance(match, MemoryMatch) else (match,)
     copies = next((candidate.copies for candidate in archived if candidate.id == match.id), None)
     if copies is None:
         memory = f"the memory of {match.role.name}" if match.role.name else role_label("")
-        raise JobRefusedError(f"{match.id} is in {memory}. There is nothing to restore.")
+        report_already_so(context, f"{match.id} is in {memory} already")
     return _before_shortening(copies)
 
 
@@ -230,8 +249,16 @@ def _job_step(kind: JobKind, role: Role, action: Callable[[JobContext], JobOutco
 @options.json
 @pass_command_context
 def explain(context: CommandContext, *, entry: str, path: Path | None, as_of: str | None, json: bool) -> None:
-    """Explain an entry's score and the rules that apply to it."""
+    """Explain an entry's score and the rules that apply to it.
+
+    For an archived conversation (conversation-012), list its sources and what was left out.
+    """
     with context.open_read_context() as read_context:
+        if (name := _CONVERSATION.fullmatch(entry)) is not None:
+            from echod.cli.commands.session_views import explain_archive
+
+            explain_archive(context, read_context, path, int(name[1]), as_json=json)
+            return
         (match,) = find_in_memory(context, read_context, path, [entry])
         policy = read_context.maintenance_policy(match.role.store.project).policy
         today = parse_as_of(as_of, context.now())
@@ -296,7 +323,7 @@ def _explain_lines(report: ExplainReport) -> Iterator[str]:
 def pin(context: CommandContext, *, entry: str, path: Path | None) -> None:
     """Keep an entry from being removed for some time."""
     with context.open_services() as services:
-        (match,) = find_in_memory(context, services.read_context, path, [entry])
+        (match,) = find_to_change(context, services.read_context, path, [entry])
         today = local_date(context.now())
         until = today + timedelta(days=services.settings.policy.pin_days)
         record_entries(services.entries, match.role, match.document, today)
@@ -311,7 +338,7 @@ def pin(context: CommandContext, *, entry: str, path: Path | None) -> None:
 def unpin(context: CommandContext, *, entry: str, path: Path | None) -> None:
     """Remove the pin of an entry."""
     with context.open_services() as services:
-        (match,) = find_in_memory(context, services.read_context, path, [entry])
+        (match,) = find_to_change(context, services.read_context, path, [entry])
         record_entries(services.entries, match.role, match.document, local_date(context.now()))
         was_pinned = services.entries.unpin(match.role.store.key, match.id)
     context.print_info(
@@ -331,7 +358,7 @@ def record_access(
     with context.open_services() as services:
         now = context.now()
         new_references = 0
-        for match in find_in_memory(context, services.read_context, project, entries):
+        for match in find_to_change(context, services.read_context, project, entries):
             store = match.role.store
             record_entries(services.entries, match.role, match.document, local_date(now))
             workflow = services.entries.workflow_at(str(store.project), now)

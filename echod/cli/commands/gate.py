@@ -7,17 +7,20 @@ from pathlib import Path
 import click
 
 from echod.cli import options
+from echod.cli.commands.status import check_liveness
 from echod.cli.context import CommandContext
+from echod.cli.execute import report_already_so
 from echod.cli.options import Number, WholeNumber
 from echod.cli.output import format_timestamp, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
-from echod.contract.status import GateReport, to_json
+from echod.contract.status import GateReport, status_from_json, to_json
 from echod.errors import UsageError
 from echod.memory.redact import redact
 from echod.state.database import Database
 from echod.state.workflow_log import WorkflowLog
 from echod.status.collect import PAUSE_MARKER, gate_report, pause_reasons
 from echod.workflows import ProcessState, SystemProcessTable
+from echod.workflows.model import GateState
 
 _STATE_TEXTS = {
     "idle": "idle: its memory may be written now",
@@ -44,7 +47,22 @@ def gate(context: CommandContext, *, path: Path, json: bool) -> None:
     with context.open_read_context() as read_context:
         verdict = read_context.project_gate.check(project, context.list_stores(project), now)
         report = gate_report(verdict, pause_reasons(read_context.projects.pauses(), project))
+    report = _with_service_time(context, project, report)
     click.echo(to_json(report) if json else context.colored(_gate_text(project, report, now)))
+
+
+def _with_service_time(context: CommandContext, project: Path, report: GateReport) -> GateReport:
+    """Return a quiet report with the end that the service expects, since only that knows since when it is quiet."""
+    if report.state != GateState.QUIET or not check_liveness(context).is_answering:
+        return report
+    try:
+        status = status_from_json(context.paths.status_snapshot.read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return report
+    gates = [store.gate for store in status.stores if Path(store.path).is_relative_to(project)]
+    known = [gate.until for gate in gates if gate and gate.state == report.state and gate.until is not None]
+    times = [until for until in (report.until, *known) if until is not None and until >= context.now()]
+    return report._replace(until=min(times, default=report.until))
 
 
 def _gate_text(project: Path, report: GateReport, now: float) -> str:
@@ -115,9 +133,7 @@ def end(context: CommandContext, *, name: str, project: Path) -> None:
     with Database.open(context.paths.database) as database:
         ended = WorkflowLog(database).end(str(root), name, context.now())
     if not ended:
-        raise UsageError(
-            f"No workflow {name!r} is running in {short_path(str(root))}. `echod gate` lists the running ones."
-        )
+        report_already_so(context, f"no workflow {name!r} is running in {short_path(str(root))}")
     context.notify_daemon()
     context.print_info(f"{name} has ended.")
 

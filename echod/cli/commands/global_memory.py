@@ -12,7 +12,15 @@ from echod.cli import options
 from echod.cli.commands.memory import addition_preview
 from echod.cli.commands.packs import read_pack_inventory
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRefusedError, JobRunner, ManualJob, WriteOptions, make_change
+from echod.cli.execute import (
+    Change,
+    JobRefusedError,
+    JobRunner,
+    ManualJob,
+    WriteOptions,
+    make_change,
+    report_already_so,
+)
 from echod.cli.output import fit_path, pluralize, problem_line, sanitize, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, find_in_memory
@@ -25,6 +33,7 @@ from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.packs.elevation import (
+    AlreadyElevated,
     ElevationResult,
     NotEligible,
     ProjectProvenance,
@@ -67,6 +76,8 @@ def elevate(context: CommandContext, *, entry: str, path: Path | None, domain: s
             raise _elevation_refused_error(match, reason)
         chosen_domain = domain or _own_domain(match) or _ask_domain(context)
         plan = _plan_elevation(context, read_context, match, chosen_domain)
+    if isinstance(plan, AlreadyElevated):
+        report_already_so(context, f"{match.id} is not copied: {plan.reason}")
     if isinstance(plan, NotEligible):
         raise _elevation_refused_error(match, plan)
     _print_warnings(match, plan)

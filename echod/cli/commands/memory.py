@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
+import time
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -21,21 +23,32 @@ from echod.cli.execute import (
     WriteOptions,
     done_or_raise,
     make_change,
+    report_already_so,
 )
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.targets import filter_roles
+from echod.cli.targets import filter_roles, list_roles_of
 from echod.clock import local_date
 from echod.errors import EchodError, UsageError
 from echod.jobs import manual
-from echod.jobs.base import JobDone, JobOutcome, JobResources
-from echod.memory.compose import Note, UnwritableNote, create_note, with_note
+from echod.jobs.base import JobDeferred, JobDone, JobOutcome, JobResources
+from echod.memory.compose import AlreadyNoted, Note, UnwritableNote, create_note, with_note
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document
+from echod.runtime.locks import WorkerBusyError
 from echod.state.job import JobKind
-from echod.store.layout import Role, Store, find_roles
+from echod.store.errors import BusyError
+from echod.store.layout import Role, Store
+from echod.store.role_lock import STALE_LOCK_SECONDS, is_locked
 
 _MAX_CHARACTERS = 20_000
+_BUSY_SECONDS, _RETRY_SECONDS = 3.0, 0.1
+"""How long `remember` waits for other programs, and how often it tries, before it appends as agents do."""
+
+_LOCKED_SECONDS = STALE_LOCK_SECONDS + _BUSY_SECONDS
+"""The same while an agent holds the writers' lock, since that agent would overwrite what is appended meanwhile."""
+
+_FORGET_HINT = "echod forget ID"
 _STDIN = "-"
 
 
@@ -49,21 +62,24 @@ _STDIN = "-"
 def remember(
     context: CommandContext, *, text: str, title: str | None, project: Path | None, dry_run: bool, force: bool
 ) -> None:
-    """Add a note to a project's memory."""
+    """Add a note to a project's memory.
+
+    It is added at once, also while a workflow or another agent is at work.
+    """
     note = _build_note(_read_text(text), title)
     # Of two stores the first is the one to which echod adds its own entries.
     role = Role(context.list_stores(context.find_project(project or Path()))[0], manual.NOTES_ROLE)
     with context.open_read_context() as read_context:
         plan = _plan_note(read_context, role, note, context.now())
+    if isinstance(plan, AlreadyNoted):
+        report_already_so(context, plan.reason)
     if isinstance(plan, UnwritableNote):
         raise JobRefusedError(f"Nothing was changed: {plan.reason}.")
     if note.redacted:
         context.print_info(
             wrap("It contains a secret, which is not saved: agents read memory, and it is often shared.")
         )
-    change = Change(
-        preview=addition_preview(role, plan) if dry_run else "", steps=[partial(_run_remember_job, role, note)]
-    )
+    change = Change(preview=addition_preview(role, plan) if dry_run else "", steps=[partial(_take_note, role, note)])
     make_change(context, change, WriteOptions(dry_run, force=force))
 
 
@@ -92,7 +108,8 @@ def _build_note(text: str, title: str | None) -> Note:
 def _plan_note(read_context: ReadContext, role: Role, note: Note, now: float) -> Document | UnwritableNote:
     today = local_date(now)
     if role.path.exists():
-        return manual.plan_note(read_context.reader.read_role(role), note, today)
+        with contextlib.suppress(BusyError):  # while it is being written, only the note itself can be shown
+            return manual.plan_note(read_context.reader.read_role(role), note, today)
     document = parse(new_memory_file(role.name))
     assert isinstance(document, Document)  # noqa: S101  our own text
     return with_note(document, note, today)
@@ -104,14 +121,41 @@ def addition_preview(role: Role, document: Document) -> str:
     return "\n".join([f"It would be added to {short_path(str(role.memory))}:", *lines])
 
 
-def _run_remember_job(role: Role, note: Note, runner: JobRunner) -> str:
-    result = runner.run(
-        ManualJob(JobKind.REMEMBER, role),
-        lambda job: manual.remember(job, note),
-        prepare=lambda: runner.services.engine.create_role(role),
-    )
-    summary = wrap(sanitize(note.title), indent=f"{capitalize(result.summary)}: ", hang="  ")
-    return f"{summary}\nIt is in {short_path(str(role.memory))}. {result.undo_hint}"
+def _take_note(role: Role, note: Note, runner: JobRunner) -> str:
+    """Add the note by a job, or as agents do if other programs do not let the job write. It is always taken."""
+    try:
+        result = runner._replace(lock_timeout=_BUSY_SECONDS).run_multi_role(
+            ManualJob(JobKind.REMEMBER, role), lambda resources: _remember(role, note, resources)
+        )
+    except WorkerBusyError:
+        today = local_date(runner.context.now())
+        return _note_report(role, note, manual.append_note(role, note, today), f"To remove it: {_FORGET_HINT}")
+    is_recorded = any(commit.job == result.job.id for commit in runner.services.engine.history([role.store]))
+    hint = result.undo_hint if is_recorded else f"To remove it: {_FORGET_HINT}"
+    return _note_report(role, note, result.summary, hint)
+
+
+def _note_report(role: Role, note: Note, summary: str, hint: str) -> str:
+    text = wrap(sanitize(note.title), indent=f"{capitalize(summary)}: ", hang="  ")
+    return f"{text}\nIt is in {short_path(str(role.memory))}. {hint}"
+
+
+def _remember(role: Role, note: Note, resources: JobResources) -> JobOutcome:
+    """Commit the note, or append it if the file stays busy."""
+    started = time.monotonic()
+    while True:
+        try:
+            resources.engine.create_role(role)
+            with resources.open_role(role) as job:
+                outcome = manual.remember(job, note)
+            if not isinstance(outcome, JobDeferred):
+                return outcome
+        except BusyError:
+            pass
+        limit = _LOCKED_SECONDS if is_locked(role) else _BUSY_SECONDS
+        if time.monotonic() - started >= limit:
+            return JobDone(manual.append_note(role, note, local_date(resources.clock())), changed=True)
+        time.sleep(_RETRY_SECONDS)
 
 
 @click.command(epilog=example("echod reset ~/src/my-project --role reviewer"))
@@ -129,7 +173,7 @@ def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: boo
     project = context.find_project(path)
     today = local_date(context.now())
     with context.open_read_context() as read_context:
-        roles = filter_roles((found for store in context.list_stores(project) for found in find_roles(store)), role)
+        roles = filter_roles(list_roles_of(context.list_stores(project)), role)
         plans = {found: manual.plan_role_reset(read_context.reader.read_role(found), today) for found in roles}
     changed = [found for found, plan in plans.items() if plan.files]
     lines = [line for found, plan in plans.items() for line in _reset_lines(found, plan)]

@@ -24,6 +24,7 @@ from echod.cli.execute import (
     WriteOptions,
     make_change,
     refusal,
+    report_already_so,
 )
 from echod.cli.output import pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
@@ -195,7 +196,9 @@ def remove(context: CommandContext, *, pack: str, dry_run: bool, yes: bool) -> N
     """Remove an installed pack. Its text is archived."""
     state = _find_pack(context, read_pack_inventory(context), pack)
     if not state.is_installed:
-        raise JobRefusedError(f"The doc pack {pack} is not installed. `echod packs status` lists the installed ones.")
+        if state.pack is None:
+            raise UsageError(f"There is no doc pack {pack}. `echod packs status` lists the installed ones.")
+        report_already_so(context, f"the doc pack {pack} is not installed")
     version_text = f" (v{sanitize(state.installed.manifest.version)})" if state.installed.manifest else ""
     edited_text = ", which you edited" if state.edited else ""
     subject = f"the doc pack {pack}{version_text}{edited_text}"

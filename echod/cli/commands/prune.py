@@ -17,7 +17,7 @@ from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change
 from echod.cli.output import pluralize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.targets import block_title, parse_as_of, read_facts, select_roles
+from echod.cli.targets import RoleSelection, block_title, parse_as_of, read_facts, select_roles
 from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
@@ -37,17 +37,22 @@ _LEARNING_WIDTH = 120
 
 
 class RoleFilePlan(NamedTuple):
-    """The planned change of one memory or knowledge file."""
+    """The planned change of one memory or knowledge file.
+
+    `hold_reason` is why the first prune of a memory file waits for the user; None if it does not wait.
+    """
 
     role: Role
     has_changes: bool
     summary: str
     entries: tuple[PlannedEntry, ...]
     file: PlannedFile
+    hold_reason: str | None = None
 
 
 @click.command(epilog=example("echod prune ~/src/my-project --dry-run"))
-@options.project_path_or_all
+@options.project_path_to_change
+@options.in_all
 @options.only_role
 @options.dry_run
 @options.as_of
@@ -59,6 +64,7 @@ def prune(
     context: CommandContext,
     *,
     path: Path | None,
+    in_all: bool,
     role: str | None,
     dry_run: bool,
     as_of: str | None,
@@ -71,12 +77,13 @@ def prune(
     Every removed entry is in the archive of the role, and so is a copy of the file before the change.
     """
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
-    plans = _plan_files(context, JobKind.PRUNE, path, role, as_of)
+    plans = _plan_files(context, JobKind.PRUNE, RoleSelection(path, in_all, role), as_of, dry_run=dry_run)
     _show_or_run(context, JobKind.PRUNE, plans, WriteOptions(dry_run, yes, force), as_json=json)
 
 
 @click.command(epilog=example("echod compress ~/src/my-project --dry-run"))
-@options.project_path_or_all
+@options.project_path_to_change
+@options.in_all
 @options.only_role
 @options.dry_run
 @options.as_of
@@ -88,6 +95,7 @@ def compress(
     context: CommandContext,
     *,
     path: Path | None,
+    in_all: bool,
     role: str | None,
     dry_run: bool,
     as_of: str | None,
@@ -100,7 +108,7 @@ def compress(
     Every reference is kept, and every removed text is in the archive of the role.
     """
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
-    plans = _plan_files(context, JobKind.COMPRESS, path, role, as_of)
+    plans = _plan_files(context, JobKind.COMPRESS, RoleSelection(path, in_all, role), as_of, dry_run=dry_run)
     _show_or_run(context, JobKind.COMPRESS, plans, WriteOptions(dry_run, yes, force), as_json=json)
 
 
@@ -115,12 +123,12 @@ def require_dry_run(*, dry_run: bool, as_of: str | None, as_json: bool) -> None:
 
 
 def _plan_files(
-    context: CommandContext, kind: JobKind, path: Path | None, role_name: str | None, as_of: str | None
+    context: CommandContext, kind: JobKind, selection: RoleSelection, as_of: str | None, *, dry_run: bool
 ) -> list[RoleFilePlan]:
     plans = []
     with context.open_read_context() as read_context, context.progress_line() as progress:
         today = parse_as_of(as_of, context.now())
-        roles = select_roles(context, read_context, path, role_name)
+        roles = select_roles(context, read_context, selection, dry_run=dry_run)
         for number, role in enumerate(roles, start=1):
             progress.show(f"reading file {number} of {len(roles)}: {role.name}")
             plans.append(plan_role_file(read_context, kind, role, today))
@@ -174,7 +182,7 @@ def _prune_file_plan(
     notes = (plan.over_limit and plan.over_limit.description, prune_job.knowledge_skipped_reason(view, plan))
     note = "; ".join(note for note in notes if note) or None
     file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, policy.memory_line_limit, note)
-    return RoleFilePlan(role, plan.memory is not None, plan.summary, entries, file)
+    return RoleFilePlan(role, plan.memory is not None, plan.summary, entries, file, plan.extent.hold_reason)
 
 
 def _compress_file_plan(

@@ -19,11 +19,11 @@ from echod.contract.commands import ReviewItem, ReviewReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection import find_restored_findings
-from echod.inspection.review import HeldFirstPrune, OpenReviewItem, RestoredFindingsFile
+from echod.inspection.review import DISMISS_EFFECT, HeldFirstPrune, OpenReviewItem, RestoredFindingsFile
 from echod.jobs import answer_review
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve_id
-from echod.state.entries import ReviewAnswer
 from echod.state.job import JobKind
+from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
 from echod.store.layout import Store
 
@@ -61,7 +61,7 @@ def review(ctx: click.Context, *, json: bool, path: Path | None = None) -> None:
         click.echo(to_json(ReviewReport(tuple(map(_review_row, items)))))
     elif items:
         click.echo("\n\n".join("\n".join(_item_lines(item, context.now())) for item in items))
-        click.echo("\nTo answer: echod review accept ID, or echod review reject ID")
+        click.echo("\nTo answer: echod review accept ID, reject ID, or dismiss ID")
     else:
         click.echo("There are no review items.")
 
@@ -99,12 +99,24 @@ def reject(
     _answer_items(context, ids, ReviewAnswer.REJECTED, project, WriteOptions(dry_run, yes, force))
 
 
+@review.command(epilog=example("echod review dismiss 1f0c9a2b"))
+@ids_argument
+@options.only_project_option
+@options.dry_run
+@pass_command_context
+def dismiss(context: CommandContext, *, ids: tuple[str, ...], project: Path | None, dry_run: bool) -> None:
+    """Hide an item unless it changes. Nothing else happens."""
+    _answer_items(context, ids, ReviewAnswer.DISMISSED, project, WriteOptions(dry_run))
+
+
 def _answer_items(
     context: CommandContext, ids: Sequence[str], answer: ReviewAnswer, path: Path | None, write_options: WriteOptions
 ) -> None:
     with context.open_read_context() as read_context:
         stores = _answerable_stores(context, read_context, path)
         items = _resolve_items(_collect_items(read_context, stores, context.now()), ids)
+    if path is None:
+        _check_named(context, items, ids)
     lines = (line for item in items for line in (*_item_heading(item, context.now()), _answer_line(item, answer)))
     changes_files = any(answer_review.changes_files(item, answer) for item in items)
     change = Change(
@@ -113,6 +125,17 @@ def _answer_items(
         question=Confirmation(f"Answer {pluralize(len(items), 'item')}?") if changes_files else None,
     )
     make_change(context, change, write_options)
+
+
+def _check_named(context: CommandContext, items: Iterable[OpenReviewItem], ids: Sequence[str]) -> None:
+    """Check that each item is one of the current project, or that its whole id was typed. Raises UsageError."""
+    project = context.current_project()
+    for item in items:
+        if item.role.store.project != project and item.id not in ids:
+            raise UsageError(
+                f"{item.id} is in another project: {short_path(str(item.role.store.project))}. "
+                "Type the whole id, or name that project with --project."
+            )
 
 
 def _answerable_stores(context: CommandContext, read_context: ReadContext, path: Path | None) -> tuple[Store, ...]:
@@ -160,7 +183,7 @@ def _answer_item(item: OpenReviewItem, answer: ReviewAnswer, runner: JobRunner) 
         services.queue.wake_deferred(item.role.store.key, now)
     if answer_review.must_record_answer(item, answer):
         services.entries.answers.record(item.role.store.key, [item.id], answer, now)
-    return f"{item.id}: {answer.value}."
+    return f"{item.id}: {(ReviewAnswer.DISMISSED if item.is_information else answer).value}."
 
 
 def _run_answer_job(item: OpenReviewItem, answer: ReviewAnswer, runner: JobRunner) -> str:
@@ -184,13 +207,17 @@ def _review_row(item: OpenReviewItem) -> ReviewItem:
         titles=item.titles,
         accept=item.accept_effect,
         reject=item.reject_effect,
+        dismiss=DISMISS_EFFECT,
     )
 
 
 def _item_lines(item: OpenReviewItem, now: float) -> Iterator[str]:
     yield from _item_heading(item, now)
-    yield _answer_line(item, ReviewAnswer.ACCEPTED)
-    yield _answer_line(item, ReviewAnswer.REJECTED)
+    if item.is_information:
+        yield _answer_line(item, ReviewAnswer.DISMISSED)
+    else:
+        yield _answer_line(item, ReviewAnswer.ACCEPTED)
+        yield _answer_line(item, ReviewAnswer.REJECTED)
 
 
 def _item_heading(item: OpenReviewItem, now: float) -> Iterator[str]:
@@ -202,5 +229,9 @@ def _item_heading(item: OpenReviewItem, now: float) -> Iterator[str]:
 
 
 def _answer_line(item: OpenReviewItem, answer: ReviewAnswer) -> str:
-    verb, effect = ("accept", item.accept_effect) if answer is ReviewAnswer.ACCEPTED else ("reject", item.reject_effect)
-    return wrap(sanitize(effect), indent=f"  {verb}: ")
+    effects = {
+        ReviewAnswer.ACCEPTED: ("accept", item.accept_effect),
+        ReviewAnswer.REJECTED: ("reject", item.reject_effect),
+    }
+    verb, effect = effects.get(answer, ("dismiss", None))
+    return wrap(sanitize(effect or DISMISS_EFFECT), indent=f"  {verb if effect else 'dismiss'}: ")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -12,6 +13,7 @@ import click
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
+from echod.cli.leftovers import settle_and_report
 from echod.cli.output import pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
@@ -25,6 +27,8 @@ from echod.state.job import JobKind
 from echod.store import layout
 from echod.store.git import find_tracked_file
 from echod.store.layout import Role, Store
+from echod.store.leftovers import list_exposed_files, list_private_files
+from echod.store.private_directory import is_own_name
 
 
 class _FileSecrets(NamedTuple):
@@ -68,6 +72,8 @@ def scrub(
         batches = _batches(files, include_protected=protected_too)
         steps = [partial(_run_job, role, batch, action, skipped) for role, batch in batches]
         make_change(context, Change(preview="", steps=steps), WriteOptions(force=force))
+        if files:  # the exchange has just put each old version into the private directory
+            settle_and_report(context, context.list_stores(project))
     remaining = tuple(_scan_project(context, project)) if writes else files
     if json:
         click.echo(to_json(_scrub_report(project, files, remaining)))
@@ -82,11 +88,14 @@ def scrub(
 
 def _scan_project(context: CommandContext, project: Path) -> Iterator[_FileSecrets]:
     # One at a time: there can be very many files, and nothing is kept of a file without a secret.
-    files = (
+    in_roles = (
         file
         for store in context.list_stores(project)
         for role in _list_roles(store)
         for file in list_scan_candidates(role)
+    )
+    files = itertools.chain(
+        in_roles, (file for store in context.list_stores(project) for file in _own_candidates(store))
     )
     with context.progress_line() as progress:
         for number, file in enumerate(files, start=1):
@@ -97,6 +106,12 @@ def _scan_project(context: CommandContext, project: Path) -> Iterator[_FileSecre
                 locations, problem = (), f"It cannot be read: {error.strerror}."
             if locations or problem:
                 yield _FileSecrets(file, locations, problem)
+
+
+def _own_candidates(store: Store) -> Iterator[ScanCandidate]:
+    """Yield the replaced versions of files. They lose no secret, they are deleted once no program can write to them."""
+    for path in (*list_private_files(store), *list_exposed_files(store)):
+        yield ScanCandidate(Role(store, ""), path)
 
 
 def _list_roles(store: Store) -> tuple[Role, ...]:
@@ -119,7 +134,7 @@ def _batches(
     """Group the files to change by role, in batches of a size that one job takes."""
     files_by_role: dict[Role, list[ScanCandidate]] = {}
     for file in files:
-        if file.needs_scrub(include_protected=include_protected):
+        if not is_own_name(file.file.path.name) and file.needs_scrub(include_protected=include_protected):
             files_by_role.setdefault(file.file.role, []).append(file.file)
     for role, candidates in files_by_role.items():
         for start in range(0, len(candidates), scrub_job.MAX_FILES):

@@ -11,11 +11,15 @@ import click
 
 from echod import __version__
 from echod.cli import options
+from echod.cli.commands.status import check_liveness
 from echod.cli.context import CommandContext
+from echod.cli.leftovers import settle_and_report
 from echod.cli.options import WholeNumber
 from echod.cli.output import short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
-from echod.service.base import Service, ServiceConfig, build_service_config
+from echod.errors import EchodError
+from echod.runtime import DaemonState
+from echod.service.base import Service, ServiceConfig, ServiceError, build_service_config
 from echod.service.factory import create_service
 
 replace_option = click.option(
@@ -44,18 +48,55 @@ def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     click.echo(f"{short_path(str(state.file))} {verb}; it would run: {' '.join(config.command)}")
 
 
+@service.command(epilog=example("echod service upgrade"))
+@options.dry_run
+@pass_command_context
+def upgrade(context: CommandContext, *, dry_run: bool) -> None:
+    """Bring the service up to date after an upgrade of echod, and restart it if anything changed."""
+    config, installed = _service_config(context), _open_service(context)
+    state = installed.read_state(config)
+    if not state.installed:
+        raise ServiceError("The service is not installed. Install it with: echod service install")
+    if not dry_run:
+        _ = context.settings
+        _print_sentences(context, installed.install(config, force=False))
+        return
+    liveness = check_liveness(context)
+    file = short_path(str(state.file))
+    click.echo(f"{file} {'is up to date' if state.up_to_date else 'would be replaced'}.")
+    restarts = not state.up_to_date or liveness.state is not DaemonState.RUNNING
+    click.echo(f"The service would {'be restarted' if restarts else 'go on running'} ({liveness.text}).")
+
+
 @service.command(epilog=example("echod service uninstall"))
 @replace_option
 @options.dry_run
 @pass_command_context
 def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Stop the service and remove it. Memories, state and settings stay."""
+    """Stop the service and remove it. Memories, state and settings stay.
+
+    Replaced versions of files, which echod follows for a day, are merged and deleted now.
+    """
     if not dry_run:
         _print_sentences(context, _open_service(context).uninstall(force=force))
+        _settle_all(context)
         return
     state = _open_service(context).read_state(_service_config(context))
     verb = "would be removed and the service stopped" if state.installed else "does not exist; nothing to do"
     click.echo(f"{short_path(str(state.file))} {verb}.")
+
+
+def _settle_all(context: CommandContext) -> None:
+    """Empty the private directories of all projects, which nothing would do later."""
+    if not context.paths.journal.is_dir():
+        return
+    try:
+        with context.open_read_context() as read_context:
+            stores = read_context.discover_stores().stores
+    except EchodError as error:
+        click.echo(wrap(f"Replaced versions of files remain in .echod: {error}", indent="! "), err=True)
+        return
+    settle_and_report(context, stores)
 
 
 @service.command(epilog=example("echod service start"))

@@ -39,6 +39,7 @@ from echod.cli.targets import (
     find_entry,
     list_archive_matches,
     list_global_roles,
+    list_roles_of,
     parse_scope,
     read_facts,
     select_stores,
@@ -52,7 +53,7 @@ from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.policy import History
 from echod.memory.policy.scoring import count_document_lines, count_entry_lines
-from echod.store.layout import Role, Store, find_roles, global_root, list_findings_files
+from echod.store.layout import Role, Store, global_root, list_findings_files
 
 _BAR_WIDTH = 20
 _BACKTICK_RUN = re.compile(r"`{3,}")
@@ -95,14 +96,14 @@ def _is_project_path(context: CommandContext, target: str) -> bool:
     """Return whether `target` is a project. A bare name is one only if it is a directory with a store."""
     if target in (".", "..", "~") or os.sep in target:
         return True
-    return any(context.list_stores(context.cwd / target))
+    return context.cwd is not None and any(context.list_stores(context.cwd / target))
 
 
 def _list_scope_roles(context: CommandContext, read_context: ReadContext, scope: EntryScope) -> tuple[Role, ...]:
     if isinstance(scope, GlobalScope):
         return list_global_roles(read_context)
     stores: Sequence[Store] = select_stores(context, scope) or read_context.discover_stores().stores
-    return tuple(role for store in stores for role in find_roles(store))
+    return list_roles_of(stores)
 
 
 class _RoleContents(NamedTuple):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from echod.memory.model import Entry
+from echod.memory.text import PATH_GROUP
 
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
@@ -38,14 +39,18 @@ _MAX_LIST_DEPTH = 3  # nested lists; deeper ones are details
 _NESTED_INDENT = 2  # columns at which a line belongs to the item above
 _INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
 _NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
-_TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
+_CHARACTER = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]"
+# A piece of text. Brackets belong to it only in a path: beside a slash.
+_TOKEN = rf"(?:{_CHARACTER}|(?<=[/\\]){PATH_GROUP}|{PATH_GROUP}(?=[/\\]))+"
 _IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
 _IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
 _MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
 # Each of these must match a whole short token.
 _LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
-_NAME = r"[\w.@~+$-]+"
-_FILE = re.compile(rf"(?P<folders>(?:{_NAME}[/\\])*)[\w.@+-]*\w\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?")
+_NAME = rf"(?:[\w.@~+$-]|{PATH_GROUP})+"
+_FILE = re.compile(
+    rf"(?P<folders>(?:{_NAME}[/\\])*+)(?:[\w.@+$-]|{PATH_GROUP})*(?:\w|{PATH_GROUP})\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?"
+)
 _BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
 _FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
 _FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # not `5/10/15` or `READ/WRITE/NONE`

@@ -131,6 +131,10 @@ class NotEligible(NamedTuple):
     reason: str
 
 
+class AlreadyElevated(NotEligible):
+    """The global memory contains the entry."""
+
+
 class ElevationResult(NamedTuple):
     """The global memory with the entry at its end. `redacted`: a secret was removed from the entry."""
 
@@ -162,7 +166,7 @@ def elevate_entry(memory: Document, request: ElevationRequest) -> ElevationResul
         return NotEligible("without its secrets it is not a valid entry")
     finding = _build_finding(block, block.entry, request)
     if (existing := _find_existing(memory, block, finding)) is not None:
-        return NotEligible(f"it is in the global memory already, as {entry_ids(GLOBAL_ROLE, memory)[existing]}")
+        return AlreadyElevated(f"it is in the global memory already, as {entry_ids(GLOBAL_ROLE, memory)[existing]}")
     try:
         extended = with_entries(memory, [finding], Form.LAYER_HEADING)
     except ComposeError:

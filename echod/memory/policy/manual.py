@@ -30,6 +30,10 @@ class EditRefusal(NamedTuple):
     reason: str
 
 
+class AlreadyRestored(EditRefusal):
+    """There is nothing to restore, because the file contains the entry."""
+
+
 class Removal(NamedTuple):
     """A file without some entries, and those entries for the archive, in file order."""
 
@@ -97,7 +101,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
     restored_content = block_content(parse_block(archived.text))
     contents = block_contents(document)
     if restored_content in contents:
-        return EditRefusal(f"{archived.id} is in {archived.file} already")
+        return AlreadyRestored(f"{archived.id} is in {archived.file} already")
     condensed_index = _find_shortened(role, document, archived)
     if condensed_index is None:
         after, position, before = _parse_or_none(append_entries(document, [archived.text])), len(document.blocks), None

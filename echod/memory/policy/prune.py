@@ -34,7 +34,7 @@ from echod.memory.policy.scoring import (
     count_document_lines,
     entry_statuses,
 )
-from echod.memory.policy_model import PolicySettings, PruneAction, Rule
+from echod.memory.policy_model import PolicySettings, PruneAction, PruneExtent, Rule
 from echod.memory.text import pluralize
 
 _FEW_LINES = 5
@@ -76,6 +76,13 @@ class PrunePlan(NamedTuple):
     id_changes: Mapping[str, str]
     # Id of an entry that was rolled up -> id of the entry that counts it, which gets its references.
     merged: Mapping[str, str]
+
+    @property
+    def extent(self) -> PruneExtent:
+        """How much it removes."""
+        removed = [a for a in self.actions if a.action in (PruneAction.ARCHIVE, PruneAction.COMPRESS)]
+        inscribed = sum(a.layer is Layer.INSCRIBED for a in removed)
+        return PruneExtent(self.lines_before, self.lines_after, len(self.actions), len(removed), inscribed)
 
     @property
     def summary(self) -> str:

@@ -3,25 +3,25 @@
 Recovery after a crash uses the same code to redo a record, so every step first checks whether it was done. Afterwards
 the upstream search index is notified by a signal file. The index removes that file itself, and echod only touches it.
 
-Recovery first sweeps staged files without a record, because afterwards its own commits would have files that look the
-same. Then it finishes every intent, oldest first. A crash inside recovery is the same case again.
+`healing.recovery` decides which records are redone.
 """
 
 from __future__ import annotations
 
 import os
-import re
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
-from typing import NamedTuple
+from functools import partial
 
 from echod.log import get_logger
+from echod.memory.conservation import shows_changes
 from echod.store.changes import LateMerge
 from echod.store.commit import file_steps
 from echod.store.commit.context import CommitContext, CommitStep
-from echod.store.errors import as_store_error, store_error
+from echod.store.errors import store_error
 from echod.store.fs import Dir, make_dir, open_dir
-from echod.store.journal.records import CommitRecord, RecordState, WriteRecord
+from echod.store.journal.records import CommitRecord, ConsumeRecord, RecordState, WriteRecord
 from echod.store.layout import ARCHIVE, DIRTY_MARKER, MEMORY, Store, global_root
 
 log = get_logger(__name__)
@@ -29,16 +29,25 @@ log = get_logger(__name__)
 _SEARCH_INDEX = ".search-index.db"
 _SIGNAL_DIRECTORY = ".rune-signals"
 _DIRTY_SIGNAL = ".echo-dirty"
-_STAGED_NAME = re.compile(r"\..+\.echod-(?P<journal_id>[0-9a-f]{6})-(?P<seq>\d{6,})-\d+(?:\.old)?")
 
 
-def apply_record(context: CommitContext, record: CommitRecord) -> CommitRecord:
+ConsumeCheck = Callable[["CommitContext", CommitRecord], CommitRecord]
+"""Called when all writes of a record are published. Returns it with the findings that may be consumed now."""
+
+
+def consume_all(context: CommitContext, record: CommitRecord) -> CommitRecord:
+    """Return the record unchanged: a process that has just published it consumes all of its findings."""
+    del context
+    return record
+
+
+def apply_record(context: CommitContext, record: CommitRecord, check: ConsumeCheck = consume_all) -> CommitRecord:
     """Apply a record, or finish applying it, and return it as applied. Idempotent.
 
     If the file system fails before anything visible has changed, the record is rolled back.
     """
     try:
-        record = _apply_steps(context, record)
+        record = _apply_steps(context, record, check)
     except OSError as error:
         _roll_back_or_defer(context, record, error)
     applied = replace(record, state=RecordState.APPLIED)
@@ -53,17 +62,21 @@ def apply_record(context: CommitContext, record: CommitRecord) -> CommitRecord:
     return applied
 
 
-def _apply_steps(context: CommitContext, record: CommitRecord) -> CommitRecord:
+def _apply_steps(context: CommitContext, record: CommitRecord, check: ConsumeCheck) -> CommitRecord:
     _write_archives(context, record)
     context.trace(CommitStep.ARCHIVED)
     for write in record.writes:
-        record = record.with_write(_publish_write(context, record, write))
+        record = _publish_write(context, record, write)
     for late_merge in record.late_merges:
         record_late_merge(context, late_merge)
+    record = check(context, record)
     for consume in record.consumes:
-        file_steps.claim_findings(*context.directory.resolve(consume.path), consume)
+        private = context.directory.open_private(consume.private)
+        file_steps.claim_findings(private, *context.directory.resolve(consume.path), consume)
         context.trace(CommitStep.CLAIMED)
     if record.consumes:
+        for path in {consume.private for consume in record.consumes}:
+            context.directory.open_private(path).sync()
         context.directory.root.sync()
         context.trace(CommitStep.CLAIMS_SYNCED)
     return record
@@ -73,33 +86,55 @@ def _write_archives(context: CommitContext, record: CommitRecord) -> None:
     directories = {}
     for append in record.appends:
         directory, name = context.directory.resolve(append.path)
-        file_steps.append_at(directory, name, context.journal.blobs.get(append.digest), append.offset)
+        private = context.directory.open_private(context.directory.private_path(append.path))
+        file_steps.append_at(private, directory, name, context.journal.blobs.get(append.digest), append.offset)
         directories[directory.fd] = directory
     for directory in directories.values():
         directory.sync()
 
 
-def _publish_write(context: CommitContext, record: CommitRecord, write: WriteRecord) -> WriteRecord:
+def _publish_write(context: CommitContext, record: CommitRecord, write: WriteRecord) -> CommitRecord:
+    """Publish one write, or finish that, and return the record with it."""
     directory, name = context.directory.resolve(write.path)
-    if file_steps.publish(directory, name, write, context.trace) is file_steps.PublishResult.STAGE_LOST:
+    state = write_state(context, write)
+    if state is file_steps.StageState.LOST:
         write = _stage_again(context, record, write)
+    private = context.directory.open_private(write.private)
+    if state is file_steps.StageState.PUBLISHED:
+        file_steps.finish_publishing(private, directory, write, context.trace)
+    else:
+        file_steps.publish(private, directory, name, write, context.trace)
     status = directory.stat(name)
     is_ours = status is not None and status.st_ino == write.inode
-    return replace(write, mtime_ns=status.st_mtime_ns if status is not None and is_ours else 0)
+    mtime_ns = status.st_mtime_ns if status is not None and is_ours else 0
+    return record.with_write(replace(write, mtime_ns=mtime_ns))
+
+
+def write_state(context: CommitContext, write: WriteRecord) -> file_steps.StageState:
+    """Return the progress of one write of a recorded commit."""
+    directory, name = context.directory.resolve(write.path)
+    private = context.directory.find_private(write.private)
+    return file_steps.stage_state(private, directory, name, write, partial(_shows_result, context, write))
+
+
+def _shows_result(context: CommitContext, write: WriteRecord, data: bytes) -> bool:
+    """Return whether a content has every block that the write added, and none that it removed."""
+    before = context.cache.parse_before(context.journal, write.before_digest)
+    after, visible = context.cache.parse_blob(context.journal, write.after_digest), context.cache.parse_document(data)
+    if before is None or after is None or visible is None:
+        return False
+    return shows_changes(before, after, visible)
 
 
 def _stage_again(context: CommitContext, record: CommitRecord, write: WriteRecord) -> WriteRecord:
-    """Write a staged file again that another program removed. If the target has changed, lineage decides later."""
+    """Write a stage again that another program removed, under the same name."""
     directory, name = context.directory.resolve(write.path)
-    before = None if write.before_digest is None else context.journal.blobs.get(write.before_digest)
-    if context.read(write.path).data != before:
-        return write
+    private = context.directory.open_private(write.private)
+    private.unlink(write.staged_name)  # at most a copy of the stage, as a restored backup would bring it
     after = context.journal.blobs.get(write.after_digest)
-    inode = file_steps.write_staged_file(directory, write.staged_name, after, name)
-    directory.sync()
-    write = replace(write, inode=inode)
+    write = replace(write, inode=file_steps.write_staged_file(private, write.staged_name, after, directory, name))
     context.journal.save(record.with_write(write))
-    file_steps.publish(directory, name, write, context.trace)
+    log.warning("stage_written_again", role=str(context.role.path), seq=record.seq)
     return write
 
 
@@ -119,26 +154,44 @@ def record_late_merge(context: CommitContext, late_merge: LateMerge) -> None:
 
 def _roll_back_or_defer(context: CommitContext, record: CommitRecord, error: OSError) -> None:
     """Roll back after a failing call while nothing is visible, else leave the record to recovery."""
-    path, resolve = context.role.path, context.directory.resolve
-    if any(not file_steps.is_unpublished(*resolve(w.path), w) for w in record.writes) or any(
-        context.directory.root.inode(c.claimed_name) is not None for c in record.consumes
-    ):
+    path = context.role.path
+    if not is_invisible(context, record):
         log.warning("commit_deferred", role=str(path), seq=record.seq, error=repr(error))
         raise store_error("finish a change in", path, error) from error
-    for append in record.appends:
-        file_steps.roll_back_append(*resolve(append.path), context.journal.blobs.get(append.digest), append.offset)
-    remove_staged_files(context, record)
-    context.journal.discard(record)
+    roll_back(context, record)
     log.warning("commit_rolled_back", role=str(path), seq=record.seq, error=repr(error))
     raise store_error("change", path, error) from error
+
+
+def is_invisible(context: CommitContext, record: CommitRecord) -> bool:
+    """Return whether nothing of a commit is visible yet, except for text in archives."""
+    if any(is_claimed(context, consume) for consume in record.consumes):
+        return False
+    return all(write_state(context, write) is file_steps.StageState.WAITING for write in record.writes)
+
+
+def is_claimed(context: CommitContext, consume: ConsumeRecord) -> bool:
+    """Return whether a findings file was renamed into the private directory."""
+    private = context.directory.find_private(consume.private)
+    return private is not None and private.inode(consume.claimed_name) is not None
+
+
+def roll_back(context: CommitContext, record: CommitRecord) -> None:
+    """Undo a recorded commit that changed nothing visible yet, and discard its record."""
+    for append in record.appends:
+        directory, name = context.directory.resolve(append.path)
+        file_steps.roll_back_append(directory, name, context.journal.blobs.get(append.digest), append.offset)
+    remove_staged_files(context, record)
+    context.journal.discard(record)
 
 
 def remove_staged_files(context: CommitContext, record: CommitRecord) -> None:
     """Remove the staged files of a record that was not applied. One that was exchanged is left where it is."""
     for write in record.writes:
         directory, name = context.directory.resolve(write.path)
-        if file_steps.is_unpublished(directory, name, write):
-            directory.unlink(write.staged_name)
+        private = context.directory.find_private(write.private)
+        if private is not None and file_steps.is_unpublished(private, directory, name, write):
+            private.unlink(write.staged_name)
     context.journal.clear_staging()
 
 
@@ -168,51 +221,3 @@ def touch_search_signal(store: Store) -> None:
 def _touch(directory: Dir, name: str) -> None:
     with directory.open(name, os.O_WRONLY | os.O_CREAT) as fd:
         os.utime(fd)
-
-
-class DeferredRecovery(NamedTuple):
-    """A role whose recovery must wait, with the reason. Other roles are not affected."""
-
-    role: str
-    reason: str
-
-
-class RecoveryReport(NamedTuple):
-    """The result of a recovery: finished commits, the number of swept staged files, roles that must wait."""
-
-    redone: tuple[CommitRecord, ...] = ()
-    swept_files: int = 0
-    deferred: tuple[DeferredRecovery, ...] = ()
-
-
-def recover_role(context: CommitContext) -> RecoveryReport:
-    """Finish everything that is half done in a role. After a `StoreError` everything remains for the next attempt."""
-    records = context.journal.open_records()
-    # The time to list a directory grows with its files, so it is listed only if a kill may have left staged files.
-    may_have_staged_files = context.journal.staging_recorded() or not context.journal.staged_files_swept
-    swept = _sweep_staged_files(context, records) if may_have_staged_files else 0
-    context.trace(CommitStep.SWEPT)
-    redone = []
-    for record in records:
-        if record.state is RecordState.INTENT:
-            context.trace(CommitStep.REDOING)
-            redone.append(apply_record(context, record))
-            log.info("commit_redone", role=str(context.role.path), seq=record.seq, kind=record.kind)
-    return RecoveryReport(tuple(redone), swept)
-
-
-def _sweep_staged_files(context: CommitContext, records: tuple[CommitRecord, ...]) -> int:
-    known_seqs = {record.seq for record in records}
-    swept = 0
-    with as_store_error("list", context.directory.root.path):
-        for directory in (context.directory.root, *context.directory.subdirectories()):
-            for name in directory.list_names():
-                match = _STAGED_NAME.fullmatch(name)
-                if match is None or match["journal_id"] != context.journal.journal_id:
-                    continue
-                if int(match["seq"]) not in known_seqs:
-                    directory.unlink(name)
-                    swept += 1
-    context.journal.clear_staging()
-    context.journal.staged_files_swept = True
-    return swept

@@ -28,6 +28,8 @@ from echod.store.commit.apply import apply_record, remove_staged_files
 from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.errors import BusyError, RefusedError, StoreError, as_store_error, store_error
 from echod.store.journal.records import AppendRecord, CommitRecord, ConsumeRecord, WriteRecord
+from echod.store.private_directory import own_file_name
+from echod.store.snapshot import is_settled
 
 _REDACTION_MARKER = b"[REDACTED:"
 
@@ -74,7 +76,6 @@ def commit(
 def _prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) -> CommitRecord:
     """Write staged files and blobs, all durable, and return the record. Nothing is visible yet."""
     journal, seq = context.journal, context.journal.next_seq()
-    suffix = f"echod-{journal.journal_id}-{seq:06d}"
     record = CommitRecord(
         seq,
         plan.job,
@@ -83,6 +84,7 @@ def _prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) 
         plan.summary,
         context.next_timestamp(),
         head=head,
+        clock=context.clock(),
         late_merges=plan.late_merges,
         restored_blocks=plan.restored_blocks,
         unconsumed_keys=plan.unconsumed_keys,
@@ -94,7 +96,7 @@ def _prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) 
     try:
         journal.record_staging()
         for number, write in enumerate(plan.writes):
-            staged = _stage_write(context, write, f"{suffix}-{number}")
+            staged = _stage_write(context, write, seq, number)
             record = replace(record, writes=(*record.writes, staged))
         with as_store_error("store the journal's copies of", context.role.path):
             texts: dict[str, bytes] = {}
@@ -104,8 +106,7 @@ def _prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) 
                 record,
                 appends=tuple(_build_append_record(context, path, text) for path, text in texts.items()),
                 consumes=tuple(
-                    _build_consume_record(context, consume, f"{suffix}-{number}")
-                    for number, consume in enumerate(plan.consumes)
+                    _build_consume_record(context, consume, seq, number) for number, consume in enumerate(plan.consumes)
                 ),
             )
             journal.blobs.sync()
@@ -130,17 +131,18 @@ def _removes_secrets(plan: CommitPlan) -> bool:
     return added > 0 and any(strip_secrets(text, include_protected=True) != text for text in before)
 
 
-def _stage_write(context: CommitContext, write: PlannedWrite, suffix: str) -> WriteRecord:
+def _stage_write(context: CommitContext, write: PlannedWrite, seq: int, number: int) -> WriteRecord:
     path = context.role.store.root / write.path
-    with as_store_error("write beside", path):
+    with as_store_error("prepare a new version of", path):
         directory, name = context.directory.resolve(write.path)
-        staged_name = f".{name}.{suffix}"
-        inode = file_steps.write_staged_file(directory, staged_name, write.after, name)
-        directory.sync()
+        private_path = context.directory.private_path(write.path)
+        private = context.directory.open_private(private_path)
+        staged_name = own_file_name(name, context.journal.journal_id, seq, number)
+        inode = file_steps.write_staged_file(private, staged_name, write.after, directory, name)
     with as_store_error("store the journal's copies of", path):
         displaced, after = map(context.journal.blobs.put, (write.before or b"", write.after))
     before = None if write.before is None else displaced
-    return WriteRecord(write.path, before, after, staged_name, inode, displaced)
+    return WriteRecord(write.path, before, after, staged_name, inode, displaced, private=private_path)
 
 
 def _build_append_record(context: CommitContext, path: str, text: bytes) -> AppendRecord:
@@ -148,10 +150,11 @@ def _build_append_record(context: CommitContext, path: str, text: bytes) -> Appe
     return AppendRecord(path, context.journal.blobs.put(text), file_steps.file_size(directory, name))
 
 
-def _build_consume_record(context: CommitContext, planned: PlannedConsume, suffix: str) -> ConsumeRecord:
+def _build_consume_record(context: CommitContext, planned: PlannedConsume, seq: int, number: int) -> ConsumeRecord:
     before, archived = map(context.journal.blobs.put, (planned.before, planned.archived_text))
-    claimed_name = f".{PurePosixPath(planned.path).name}.{suffix}"
-    return ConsumeRecord(planned.path, before, archived, planned.archive, claimed_name, before, planned.keys)
+    claimed_name = own_file_name(PurePosixPath(planned.path).name, context.journal.journal_id, seq, number)
+    private = context.directory.private_path(planned.path)
+    return ConsumeRecord(planned.path, before, archived, planned.archive, claimed_name, before, planned.keys, private)
 
 
 def _find_conflict(context: CommitContext, plan: CommitPlan, forced_paths: frozenset[str]) -> CommitConflict | None:
@@ -171,11 +174,15 @@ def _find_conflict(context: CommitContext, plan: CommitPlan, forced_paths: froze
 
 def _require_settled_without_exchange(context: CommitContext, plan: CommitPlan) -> None:
     """Check that files have been unchanged for a while if they cannot be exchanged atomically."""
-    if not plan.writes or context.capabilities.get(context.directory.root).exchange:
+    if not plan.writes:
+        return
+    private = context.directory.open_private(context.directory.private_path(plan.writes[0].path))
+    if context.capabilities.get(private).exchange:
         return
     for write in plan.writes:
         snapshot = context.read(write.path)
-        if snapshot.data is not None and context.clock() - snapshot.mtime_ns / 1e9 < context.limits.settle_seconds:
+        settled = is_settled(snapshot.mtime_ns / 1e9, context.clock(), context.limits.settle_seconds)
+        if snapshot.data is not None and not settled:
             raise BusyError(
                 f"{write.path} was changed a moment ago, and this file system cannot exchange files safely."
             )

@@ -75,7 +75,8 @@ def read_healed_memory(context: CommitContext) -> Snapshot:
 def record_deletion(context: CommitContext, plan: CommitPlan) -> None:
     """Record the absence of the memory file as the newest known state, if the plan removed the file."""
     if any(consume.path == context.memory_path for consume in plan.consumes):
-        absent = KnownState(context.journal.blobs.put(b""), context.next_timestamp(), git_head(context))
+        digest = context.journal.blobs.put(b"")
+        absent = KnownState(digest, context.next_timestamp(), git_head(context), context.clock())
         context.journal.record_states([absent])
 
 
@@ -200,7 +201,7 @@ def _plan_lineage_repair(context: CommitContext, snapshot: Snapshot, document: D
         missing = tuple(newest.version.texts)
         return _accept_user_change(context, snapshot, newest, missing, "emptied", "the file was emptied")
     tracked = _tracked_file(context)
-    mtime = snapshot.mtime_ns / 1e9 if snapshot.mtime_ns else None
+    mtime = _changed_at(snapshot)
     texts = context.cache.shape(digest, document)
     descent = classify_known_descent(context, CurrentVersion(digest, mtime, texts), known)
     if not isinstance(descent, Successor) and _changed_by_git(tracked, newest, snapshot):
@@ -213,6 +214,31 @@ def _plan_lineage_repair(context: CommitContext, snapshot: Snapshot, document: D
     else:
         return _restore_overwritten(context, snapshot, document, descent, known)
     return _accept_user_change(context, snapshot, newest, missing, kind, cause)
+
+
+def find_missing_blocks(context: CommitContext) -> tuple[str, ...]:
+    """Return the headings of the blocks that another program removed, and that nothing has looked at since. Read-only.
+
+    They are those that `read_healed_memory` would restore, or report to the user. `BusyError` if the file is being
+    written.
+    """
+    snapshot = context.read(context.memory_path)
+    document, newest = context.cache.parse_document(snapshot.text), load_newest_state(context)
+    if document is None or newest is None:
+        return ()
+    digest, changed_at = content_digest(document.render()), _changed_at(snapshot)
+    if digest == newest.version.content_hash or _contains_newest(context, digest, document, newest):
+        return ()
+    known = recent_states(context)
+    version = CurrentVersion(digest, changed_at, context.cache.shape(digest, document))
+    descent = classify_known_descent(context, version, known)
+    missing = () if isinstance(descent, Successor) else descent.missing
+    return tuple(block_heading(block) for key, block in keyed_blocks(newest.document) if key in set(missing))
+
+
+def _changed_at(snapshot: Snapshot) -> float | None:
+    """Return when the file was changed (Unix seconds); None if it does not exist."""
+    return snapshot.mtime_ns / 1e9 if snapshot.mtime_ns else None
 
 
 def _contains_newest(context: CommitContext, digest: str, document: Document, newest: KnownDocument) -> bool:
@@ -327,7 +353,7 @@ def _record_state(context: CommitContext, snapshot: Snapshot) -> None:
     if state and (state.digest, state.head) == (digest, head):
         return
     context.journal.blobs.put(snapshot.text)
-    context.journal.record_states([KnownState(digest, context.next_timestamp(), head)])
+    context.journal.record_states([KnownState(digest, context.next_timestamp(), head, context.clock())])
 
 
 def _wait_if_just_emptied(context: CommitContext, snapshot: Snapshot) -> None:

@@ -11,6 +11,7 @@ claimed files are removed and its record becomes history.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
@@ -35,7 +36,7 @@ from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord, ConsumeRecord, RecordState, WriteRecord
 from echod.store.layout import late_findings_name
 from echod.store.limits import MAX_MERGE_ATTEMPTS
-from echod.store.snapshot import content_digest
+from echod.store.snapshot import content_digest, is_settled
 
 log = get_logger(__name__)
 
@@ -55,7 +56,10 @@ class _LateWrite(NamedTuple):
 def needs_late_merge(context: CommitContext) -> bool:
     """Return whether `merge_late_writes` would find anything to do. Read-only."""
     records = context.journal.open_records()
-    if any(r.state is RecordState.INTENT or _can_close(context, r) or _has_late_write(context, r) for r in records):
+    expired = _expired(context, records)
+    if any(r.state is RecordState.INTENT or _has_late_write(context, r) for r in records):
+        return True
+    if any(_can_close(context, record) for record in expired):
         return True
     newest = context.journal.newest_state()
     if newest is None or not records:
@@ -75,7 +79,7 @@ def merge_late_writes(context: CommitContext) -> tuple[int, ...]:
     for record in context.journal.open_records():
         if record.state is RecordState.APPLIED and _has_late_write(context, record):
             seqs += _merge_record(context, record)
-    for record in context.journal.open_records():
+    for record in _expired(context, context.journal.open_records()):
         if record.state is RecordState.APPLIED and _can_close(context, record):
             _close_record(context, record)
     return tuple(seqs)
@@ -95,19 +99,31 @@ def _merge_record(context: CommitContext, record: CommitRecord) -> tuple[int, ..
     return tuple(seq for seq in seqs if seq is not None)
 
 
-def close_orphaned(journal: RoleJournal, *, older_than: float) -> None:
+def close_orphaned(journal: RoleJournal, *, now: float, older_than: float) -> None:
     """Close the open records of a role whose directory the user removed. Its contents remain in the journal for now."""
+    timeline = journal.timeline(now)
     for record in journal.open_records():
-        if record.at < older_than:
+        if timeline.latest(record.at) < older_than:
             log.warning("orphaned_commit_closed", role=record.role, seq=record.seq, state=record.state.value)
-            journal.ledger.add(record)
-            journal.close(replace(record, state=RecordState.CLOSED))
+            closed = replace(record, state=RecordState.CLOSED)
+            if record.state is RecordState.INTENT:  # it is unknown whether the findings are in any memory
+                closed = replace(closed, consumes=(), partial_consumes=())
+            journal.ledger.add(closed)
+            journal.close(closed)
 
 
-def _displaced_files(record: CommitRecord) -> list[tuple[str, str, str]]:
-    """Return the former path, the name beside it and the merged digest of each displaced or claimed file."""
-    displaced = [(w.path, w.staged_name, w.merged_digest) for w in record.writes]
-    return displaced + [(c.path, c.claimed_name, c.merged_digest) for c in record.consumes]
+class _DisplacedFile(NamedTuple):
+    """A displaced or claimed file of a commit."""
+
+    path: str  # its former path, relative to the store
+    private: str  # the private directory in which it is, relative to the store
+    name: str  # its name there
+    merged_digest: str  # the content that is merged already
+
+
+def _displaced_files(record: CommitRecord) -> list[_DisplacedFile]:
+    displaced = [_DisplacedFile(w.path, w.private, w.staged_name, w.merged_digest) for w in record.writes]
+    return displaced + [_DisplacedFile(c.path, c.private, c.claimed_name, c.merged_digest) for c in record.consumes]
 
 
 def _has_late_write(context: CommitContext, record: CommitRecord) -> bool:
@@ -119,20 +135,22 @@ def _has_late_write(context: CommitContext, record: CommitRecord) -> bool:
     if (record.seq, record.at) in context.journal.quiescent_commits:
         return False
     is_quiescent = True
-    for path, name, merged_digest in _displaced_files(record):
-        late = _read_late_write(context, path, name)
-        if late.is_final and not late.is_merged(merged_digest):
+    for file in _displaced_files(record):
+        late = _read_late_write(context, file.path, file.private, file.name)
+        if late.is_final and not late.is_merged(file.merged_digest):
             return True
-        is_quiescent = is_quiescent and late.is_certain and late.is_merged(merged_digest)
+        is_quiescent = is_quiescent and late.is_certain and late.is_merged(file.merged_digest)
     if is_quiescent:
         context.journal.quiescent_commits.add((record.seq, record.at))
     return False
 
 
-def _read_late_write(context: CommitContext, path: str, name: str) -> _LateWrite:
-    """Read a displaced or claimed file, which is stored under `name` beside `path` (relative to the store)."""
-    with as_store_error("read the replaced file beside", context.role.store.root / path):
-        directory, _ = context.directory.resolve(path)
+def _read_late_write(context: CommitContext, path: str, private: str, name: str) -> _LateWrite:
+    """Read a displaced or claimed file of `path`, which is `name` in a private directory. Paths are the record's."""
+    with as_store_error("read the replaced version of", context.role.store.root / path):
+        directory = context.directory.find_private(private)
+        if directory is None:
+            return _LateWrite(None, is_final=True, is_certain=True)
         try:
             with directory.open(name, os.O_RDONLY) as fd, read_lease(fd) as writers:
                 data = read_all(fd, MAX_FILE_BYTES)
@@ -141,19 +159,24 @@ def _read_late_write(context: CommitContext, path: str, name: str) -> _LateWrite
             return _LateWrite(None, is_final=True, is_certain=True)
     if len(data) > MAX_FILE_BYTES:
         return _LateWrite(b"", is_final=False, is_certain=False)  # too large to merge: it remains for the user
-    has_settled = context.clock() - max(status.st_mtime, status.st_ctime) >= context.limits.settle_seconds
+    has_settled = is_settled(max(status.st_mtime, status.st_ctime), context.clock(), context.limits.settle_seconds)
     is_certain = writers is OpenWriters.NONE
     is_final = is_certain or (writers is OpenWriters.UNKNOWN and has_settled)
     return _LateWrite(data, is_final=is_final, is_certain=is_certain)
 
 
+def _expired(context: CommitContext, records: Sequence[CommitRecord]) -> list[CommitRecord]:
+    """Return the records that are old enough to be closed."""
+    now, limit = context.clock(), context.limits.displaced_seconds
+    timeline = context.journal.timeline(now)
+    return [record for record in records if limit <= 0 or now - timeline.latest(record.at) > limit]
+
+
 def _can_close(context: CommitContext, record: CommitRecord) -> bool:
-    """Return whether a record is old enough, and its files contain nothing new and cannot be written to."""
-    if context.clock() - record.at <= context.limits.displaced_seconds:
-        return False
-    for path, name, merged_digest in _displaced_files(record):
-        late = _read_late_write(context, path, name)
-        if late.data is not None and not (late.is_final and late.is_merged(merged_digest)):
+    """Return whether the files of a record contain nothing new and cannot be written to."""
+    for file in _displaced_files(record):
+        late = _read_late_write(context, file.path, file.private, file.name)
+        if late.data is not None and not (late.is_final and late.is_merged(file.merged_digest)):
             context.journal.quiescent_commits.discard((record.seq, record.at))
             return False
     return True
@@ -163,22 +186,24 @@ def _close_record(context: CommitContext, record: CommitRecord) -> None:
     """Remove the displaced and claimed files, and move the record to the history."""
     context.trace(CommitStep.CLOSING)
     with as_store_error("clean up in", context.role.path):
-        for path, name, _ in _displaced_files(record):
-            directory, _ = context.directory.resolve(path)
-            directory.unlink(name)
+        for file in _displaced_files(record):
+            directory = context.directory.find_private(file.private)
+            if directory is not None:
+                directory.unlink(file.name)
         context.trace(CommitStep.DISPLACED_REMOVED)
         context.journal.ledger.add(record)
         for write in record.writes:
             if write.path == context.memory_path:
                 digests = (write.before_digest, write.after_digest)
-                context.journal.record_states([KnownState(d, record.at, record.head) for d in digests if d])
+                states = [KnownState(digest, record.at, record.head, record.clock) for digest in digests if digest]
+                context.journal.record_states(states)
         context.journal.close(replace(record, state=RecordState.CLOSED))
     context.trace(CommitStep.CLOSED)
 
 
 def _merge_late_write(context: CommitContext, record: CommitRecord, write: WriteRecord) -> int | None:
     for attempt in range(MAX_MERGE_ATTEMPTS):
-        late = _read_late_write(context, write.path, write.staged_name)
+        late = _read_late_write(context, write.path, write.private, write.staged_name)
         if late.data is None or not late.is_final or late.is_merged(write.merged_digest):
             return None
         forced_paths = frozenset({write.path}) if attempt >= context.limits.max_replans else frozenset()
@@ -274,7 +299,7 @@ def _healed_late_version(context: CommitContext, write: WriteRecord, late: Docum
 
 
 def _restore_late_findings(context: CommitContext, record: CommitRecord, consume: ConsumeRecord) -> int | None:
-    late = _read_late_write(context, consume.path, consume.claimed_name)
+    late = _read_late_write(context, consume.path, consume.private, consume.claimed_name)
     if late.data is None or not late.is_final or late.is_merged(consume.merged_digest):
         return None
     text = _added_findings(context.journal.blobs.get(consume.merged_digest), late.data)

@@ -13,11 +13,13 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echod.files import FileVersion, file_version
-from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
+from echod.files import FileVersion, file_version, full_fsync, read_regular, write_all
+from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 from echod.store.errors import StoreError
-from echod.store.fs import full_fsync, write_all
 from echod.store.snapshot import content_digest
+
+_MAX_FILE_BYTES = 64 * 1024 * 1024
+"""Retention keeps every file of the journal far below this."""
 
 
 def write_durable(path: Path, data: bytes) -> None:
@@ -53,7 +55,7 @@ def fsync_directory(path: Path) -> None:
 def read_if_exists(path: Path) -> bytes | None:
     """Return the content of a file, or None if it does not exist."""
     try:
-        return path.read_bytes()
+        return read_regular(path, _MAX_FILE_BYTES)
     except FileNotFoundError:
         return None
 
@@ -69,7 +71,7 @@ def read_json_lines(path: Path) -> Iterator[dict[str, Any]]:
     for line in read_lines(path):
         try:
             value = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # its content is unknown, or was written a second time
         if isinstance(value, dict):
             yield value
@@ -107,7 +109,7 @@ def _open_private(path: Path, flags: int) -> Iterator[int]:
     try:
         fd = os.open(path, flags, PRIVATE_FILE_MODE)
     except FileNotFoundError:
-        path.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+        make_private_directory(path.parent)
         fd = os.open(path, flags, PRIVATE_FILE_MODE)
     try:
         yield fd

@@ -10,7 +10,7 @@
     {journal}/{store}/{role}/restored-findings  findings restored by deleted undo commits, one digest on each line
     {journal}/{store}/{role}/deleted-undos  deleted commits that undid another one or were undone, one JSON line each
     {journal}/{store}/{role}/notices, questions  items for the user, one JSON line each
-    {journal}/{store}/{role}/journal-id  marks the dot-files in the store that belong to this journal
+    {journal}/{store}/{role}/journal-id  marks the files in the store's private directory that belong to this journal
     {journal}/{store}/{role}/own-mtimes  modification times of files as echod left them
     {journal}/{store}/{role}/lock        token of the writers' lock that echod holds
     {journal}/{store}/{role}/staging     exists while there may be staged files that no commit knows yet
@@ -28,10 +28,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from echod.files import FileVersion
-from echod.paths import PRIVATE_DIR_MODE
+from echod.errors import GARBLED_ERRORS
+from echod.files import FileVersion, read_regular
+from echod.log import get_logger
+from echod.paths import PRIVATE_DIR_MODE, make_private_directory
 from echod.store.journal.files import (
     BlobStore,
     append_fast,
@@ -45,11 +47,18 @@ from echod.store.journal.ledger import Ledger
 from echod.store.journal.notices import NOTICES, QUESTIONS
 from echod.store.journal.record_directory import RecordDirectory
 from echod.store.journal.records import CommitRecord, RecordState
+from echod.store.journal.timeline import Reading, Timeline
 from echod.store.journal.undo_index import RESTORED_FINDINGS, UNDO_SEQS, UndoIndex, UndoInfo, undo_info
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.snapshot import content_digest
 
+PROJECT_FILE = "project"
+"""Contains the path of the store of a journal."""
+
+log = get_logger(__name__)
+
 _ROOT_ROLE = "+root"
+_MAX_PATH_BYTES = 4096
 _NOTICE_FILES = (NOTICES, QUESTIONS, UNDO_SEQS, RESTORED_FINDINGS)
 
 
@@ -57,8 +66,9 @@ class KnownState(NamedTuple):
     """A content that the memory file really had."""
 
     digest: str
-    since: float  # when it became visible (Unix seconds, never going back)
+    since: float  # when it became visible, as an order (Unix seconds, never going back)
     head: str | None  # git HEAD at that time; None if no repository tracks the file
+    clock: float  # when it became visible by the clock, which may be wrong (Unix seconds)
 
 
 @dataclass
@@ -96,7 +106,7 @@ class RoleJournal:
 
     @property
     def journal_id(self) -> str:
-        """The mark of this journal's dot-files in the store, so that those of other journals are never swept."""
+        """The mark of this journal's files in the private directory, so that those of others are never swept."""
         data = read_if_exists(self.root / "journal-id")
         return "none" if data is None else data.decode()
 
@@ -160,10 +170,16 @@ class RoleJournal:
         merged: list[KnownState] = []
         for state in states:
             if merged and merged[-1].digest == state.digest:
-                merged[-1] = KnownState(state.digest, merged[-1].since, state.head)
+                merged[-1] = merged[-1]._replace(head=state.head)
             else:
                 merged.append(state)
         return tuple(merged)
+
+    def timeline(self, now: float) -> Timeline:
+        """Return the times of the open commits and known contents, as seen at `now` (Unix seconds)."""
+        readings = [Reading(record.at, record.clock) for record in self.open_records()]
+        readings += [Reading(state.since, state.clock) for state in self._recorded_states()]
+        return Timeline(readings, now)
 
     def record_states(self, states: Iterable[KnownState]) -> None:
         """Record contents. Losing these lines to a power cut only shortens the history."""
@@ -172,6 +188,15 @@ class RoleJournal:
     def replace_states(self, states: Iterable[KnownState]) -> None:
         """Replace all recorded contents."""
         write_durable(self.root / "states", "".join(f"{_state_line(s)}\n" for s in states).encode())
+
+    def may_be_outdated(self, memory: Path) -> bool:
+        """Return whether a memory file may have changed since its newest known state was recorded.
+
+        Every state is recorded after the file was read, and no program can set back the change time of a file.
+        """
+        changed = version_of(memory)
+        recorded = [version[2] for name in ("states", "records") if (version := version_of(self.root / name))]
+        return changed is not None and bool(recorded) and changed[3] > max(recorded)
 
     def consumed_keys(self) -> AbstractSet[str]:
         """Return the ledger as of now: the keys of consumed findings without restored ones, with open commits."""
@@ -194,10 +219,10 @@ class RoleJournal:
     def own_mtimes(self) -> Mapping[str, int]:
         """Return files (relative to the store) with their modification time in nanoseconds as echod last left them."""
         try:
-            mtimes: dict[str, int] = json.loads(read_if_exists(self.root / "own-mtimes") or b"{}")
-        except ValueError:
-            return {}
-        return mtimes
+            mtimes = json.loads(read_if_exists(self.root / "own-mtimes") or b"{}")
+            return {str(path): int(mtime) for path, mtime in mtimes.items()}
+        except GARBLED_ERRORS:
+            return {}  # then they are merely unknown
 
     def record_own_mtimes(self, mtimes: Mapping[str, int]) -> None:
         """Record modification times. After a power cut they are merely unknown."""
@@ -239,7 +264,7 @@ class RoleJournal:
         if version is None:
             return ()
         if self._cached_states is None or self._cached_states[0] != version:
-            states = (KnownState(s["digest"], s["since"], s["head"]) for s in read_json_lines(self.root / "states"))
+            states = (_decode_state(s) for s in read_json_lines(self.root / "states"))
             self._cached_states = (version, tuple(states))
         return self._cached_states[1]
 
@@ -264,11 +289,11 @@ class Journal:
         journal = self.role_journal(role)
         if not (journal.root / "journal-id").exists():
             # One by one: parents that mkdir creates itself would be readable for other users.
-            journal.root.parent.mkdir(mode=PRIVATE_DIR_MODE, parents=True, exist_ok=True)
+            make_private_directory(journal.root.parent)
             journal.root.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             status = journal.root.stat()
-            journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:6]
-            write_durable(journal.root.parent / "project", role.store.key.encode())
+            journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:12]
+            write_durable(journal.root.parent / PROJECT_FILE, role.store.key.encode())
             journal.undo_index.build()
             write_durable(journal.root / "journal-id", journal_id.encode())
         return journal
@@ -277,18 +302,15 @@ class Journal:
         """Return the roles of a store that have a journal, even if their directories no longer exist."""
         try:
             with os.scandir(self.store_directory(store)) as entries:
-                names = sorted(entry.name for entry in entries if entry.is_dir())
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return ()
         return tuple(Role(store, "" if name == _ROOT_ROLE else name) for name in names)
 
     def stores(self) -> tuple[Store, ...]:
-        """Return every store that has a journal."""
-        try:
-            files = sorted(self.root.glob("*/project"))
-        except FileNotFoundError:
-            return ()
-        return tuple(store_at(Path(file.read_text())) for file in files)
+        """Return every store that has a journal. A directory that does not name its store is passed over."""
+        files = sorted(self.root.glob(f"*/{PROJECT_FILE}"))
+        return tuple(store for file in files if (store := read_store(file)) is not None)
 
     def store_directory(self, store: Store) -> Path:
         """Return the directory of a store's journals."""
@@ -297,14 +319,28 @@ class Journal:
         return self._stores[store.key]
 
 
+def read_store(file: Path) -> Store | None:
+    """Return the store that the file `PROJECT_FILE` of a journal names; None, and a log line, if it names none."""
+    try:
+        path = Path(os.fsdecode(read_regular(file, _MAX_PATH_BYTES)))
+        return store_at(path) if path.is_absolute() else None
+    except (OSError, ValueError, LookupError) as error:
+        log.warning("journal_skipped", path=str(file.parent), reason=repr(error))
+        return None
+
+
 def _memory_states(record: CommitRecord) -> list[KnownState]:
     """Return the contents of the memory file before and after an applied commit."""
     if record.state is not RecordState.APPLIED:
         return []
     writes = [write for write in record.writes if write.path.rpartition("/")[2] == MEMORY]
     digests = [digest for write in writes for digest in (write.before_digest, write.after_digest)]
-    return [KnownState(digest, record.at, record.head) for digest in digests if digest]
+    return [KnownState(digest, record.at, record.head, record.clock) for digest in digests if digest]
 
 
 def _state_line(state: KnownState) -> str:
-    return json.dumps({"digest": state.digest, "since": state.since, "head": state.head})
+    return json.dumps(state._asdict())
+
+
+def _decode_state(raw: Mapping[str, Any]) -> KnownState:
+    return KnownState(raw["digest"], raw["since"], raw["head"], raw.get("clock", raw["since"]))

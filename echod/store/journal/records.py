@@ -12,8 +12,10 @@ from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
+from echod.errors import GARBLED_ERRORS
 from echod.store.changes import LateMerge, PartialConsume
 from echod.store.errors import StoreError
+from echod.store.private_directory import PRIVATE_DIRECTORY
 
 RECORD_VERSION = 1
 
@@ -40,10 +42,11 @@ class WriteRecord:
     path: str  # relative to the store
     before_digest: str | None  # the content it was planned from; None if there was no file
     after_digest: str  # the content it becomes
-    staged_name: str  # name beside the target; after the exchange it names the displaced file
-    inode: int  # the stage's inode, which alone decides whether the exchange happened
+    staged_name: str  # name in the private directory; after the exchange it names the displaced file
+    inode: int  # the stage's inode
     merged_digest: str  # the content of the displaced file that is known to be merged (empty if there was no file)
     mtime_ns: int = 0  # the target's modification time after the write; 0 before that
+    private: str = PRIVATE_DIRECTORY  # the private directory, relative to the store
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +60,7 @@ class AppendRecord:
 
 @dataclass(frozen=True, slots=True)
 class ConsumeRecord:
-    """A findings file that is claimed by a rename to `claimed_name` beside it."""
+    """A findings file that is claimed by a rename to `claimed_name` in the private directory."""
 
     path: str
     before_digest: str  # its content as planned
@@ -66,6 +69,7 @@ class ConsumeRecord:
     claimed_name: str
     merged_digest: str  # the content of the claimed file that is known to be merged or restored
     keys: tuple[str, ...]  # the findings in it, for the ledger
+    private: str = PRIVATE_DIRECTORY  # the private directory, relative to the store
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +81,7 @@ class CommitRecord:
     kind: str
     role: str
     summary: str
-    at: float  # Unix seconds; never goes back within a role, even if the clock does
+    at: float  # the order within a role: Unix seconds that never go back, even if the clock does
     state: RecordState = RecordState.INTENT
     head: str | None = None  # git HEAD of a repository that tracks the memory file; None without one
     writes: tuple[WriteRecord, ...] = ()
@@ -94,6 +98,7 @@ class CommitRecord:
     partial_consumes: tuple[PartialConsume, ...] = ()
     # partial consumes that an undo reversed; that content of the files is not consolidated again automatically
     withdrawn_consumes: tuple[PartialConsume, ...] = ()
+    clock: float = 0.0  # Unix seconds by the clock, which may be wrong; `at` is only an order
     version: int = field(default=RECORD_VERSION)
 
     def blob_digests(self) -> frozenset[str]:
@@ -128,6 +133,7 @@ def decode_record(data: bytes) -> CommitRecord:
             **{
                 **raw,
                 "state": RecordState(raw["state"]),
+                "clock": raw.get("clock", raw["at"]),
                 "writes": tuple(WriteRecord(**write) for write in raw["writes"]),
                 "appends": tuple(AppendRecord(**append) for append in raw["appends"]),
                 "consumes": tuple(_decode_consume(**consume) for consume in raw["consumes"]),
@@ -139,7 +145,7 @@ def decode_record(data: bytes) -> CommitRecord:
                 "withdrawn_consumes": _decode_partial_consumes(raw.get("withdrawn_consumes", ())),
             }
         )
-    except (ValueError, KeyError, TypeError) as error:
+    except GARBLED_ERRORS as error:
         raise RecordUnreadableError(
             "A journal record is damaged. echod does not change its role until the record is moved away."
         ) from error

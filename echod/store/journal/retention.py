@@ -16,6 +16,7 @@ from echod.store.errors import as_store_error
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import Journal, KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord
+from echod.store.journal.timeline import Reading, Timeline
 from echod.store.layout import Store
 from echod.store.limits import EngineLimits
 
@@ -26,10 +27,11 @@ def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[
     """Delete expired data from one role's journal and return the freed bytes."""
     now = clock()
     closed = journal.closed_records()
+    timeline = Timeline((Reading(r.at, r.clock) for r in (*closed, *journal.open_records())), now)
     for record in closed[:-1]:  # the newest remains: the next commit gets the number after it
-        if now - record.at > limits.undo_seconds:
+        if now - timeline.latest(record.at) > limits.undo_seconds:
             journal.delete_closed(record)
-    for record in _redacted_records(journal, now - limits.redacted_seconds):
+    for record in _redacted_records(journal, timeline, now - limits.redacted_seconds):
         journal.rewrite_closed(record)
     journal.ledger.trim(limits.max_ledger_keys)
     states = _states_to_keep(journal, limits, now)
@@ -41,18 +43,24 @@ def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[
 
 
 def _states_to_keep(journal: RoleJournal, limits: EngineLimits, now: float) -> list[KnownState]:
-    """Return the newest states within the history and its limit of bytes, oldest first. The newest always remains."""
+    """Return the newest states within the history and its limit of bytes, oldest first. The newest always remains.
+
+    The history ends with the newest state: a file that was overwritten soon after it may not have been read since.
+    """
     newest_first: list[KnownState] = []
-    size = 0
+    size, timeline = 0, journal.timeline(now)
     for state in reversed(journal.states()):
         size += journal.blobs.size(state.digest)
-        if newest_first and (now - state.since > limits.history_seconds or size > limits.max_history_bytes):
+        end = min(now, timeline.earliest(newest_first[0].since)) if newest_first else now
+        if newest_first and (
+            end - timeline.latest(state.since) > limits.history_seconds or size > limits.max_history_bytes
+        ):
             break
         newest_first.append(state)
     return newest_first[::-1]
 
 
-def _redacted_records(journal: RoleJournal, expired_before: float) -> Iterator[CommitRecord]:
+def _redacted_records(journal: RoleJournal, timeline: Timeline, expired_before: float) -> Iterator[CommitRecord]:
     """Return the closed records that change when exact blobs of secrets expire, oldest first.
 
     If a commit made before `expired_before` (Unix seconds) removed a secret from a file, the secret is removed from the
@@ -62,7 +70,7 @@ def _redacted_records(journal: RoleJournal, expired_before: float) -> Iterator[C
     removed: dict[str, RemovedSecrets] = {}
     changed: list[CommitRecord] = []
     for record in reversed(journal.closed_records()):
-        expired = record.redacted and not record.blobs_redacted and record.at < expired_before
+        expired = record.redacted and not record.blobs_redacted and timeline.latest(record.at) < expired_before
         if expired:
             for path, secrets in _removed_secrets(journal, record):
                 removed[path] = removed.get(path, NO_REMOVED_SECRETS).union(secrets)

@@ -1,0 +1,274 @@
+"""`echod search` and `echod brief`: find memory by words, and summarize what matters for a task.
+
+Both are quick enough to be typed often, so this module loads nothing that only other commands need.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from echod.app.search import SearchLocations, SearchScope
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.options import PATH_OR_NAME, WholeNumber
+from echod.cli.output import WIDTH, fit_path, pluralize, problem_line, sanitize, short_path, title_text, wrap
+from echod.cli.root import example, pass_command_context
+from echod.contract.search import (
+    BriefReport,
+    ConflictInfo,
+    EvidenceInfo,
+    FileProblem,
+    MissingEvidence,
+    SearchReport,
+    SearchResult,
+)
+from echod.contract.status import to_json
+from echod.errors import UsageError
+from echod.search.documents import DocumentKind, DocumentSource
+from echod.search.excerpts import DATA_NOTICE, excerpt
+from echod.search.finder import DEFAULT_KINDS, DEFAULT_LIMIT, DocumentFinder, FoundDocument, SearchAnswer, SearchRequest
+from echod.store.layout import Store
+
+_MAX_LIMIT = 1000
+_LAYERS = ("etched", "notes", "inscribed", "observations", "traced")
+
+
+class SearchTarget(NamedTuple):
+    """The query, the scope and the stores that a command line names."""
+
+    query: str
+    scope: SearchScope
+    stores: tuple[Store, ...]
+
+
+class QueryCommand(click.Command):
+    """A command whose words may look like options: a text with a space is never one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        end = args.index("--") if "--" in args else len(args)
+        texts = [
+            text for text in args[:end] if text.startswith("-") and " " in text.strip() and "=" not in text.split()[0]
+        ]
+        others = [argument for argument in args[:end] if argument not in texts]
+        return super().parse_args(ctx, [*others, "--", *texts, *args[end + 1 :]] if texts else args)
+
+
+@click.command(cls=QueryCommand, epilog=example("echod search flaky database tests --role reviewer"))
+@click.argument(
+    "words", metavar="WORDS... [PATH]", type=PATH_OR_NAME, nargs=-1, required=True, help="Words to find, and a project."
+)
+@click.option(
+    "--scope",
+    type=click.Choice([scope.value for scope in SearchScope]),
+    help="Where to search.  [default: project; all outside of a project]",
+)
+@click.option(
+    "--kind",
+    "kinds",
+    type=click.Choice([kind.value for kind in DocumentKind]),
+    multiple=True,
+    help="Only this kind of text.  [default: memory, knowledge, solution]",
+)
+@click.option("--role", "roles", metavar="NAME", multiple=True, help="Only entries of this role.")
+@click.option(
+    "--layer", "layers", type=click.Choice(_LAYERS, case_sensitive=False), multiple=True, help="Only this layer."
+)
+@click.option("--near", metavar="FILE", type=PATH_OR_NAME, multiple=True, help="Prefer entries that cite this file.")
+@click.option(
+    "--limit", metavar="N", type=WholeNumber(1, _MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="Results."
+)
+@click.option("--offset", metavar="N", type=WholeNumber(0), default=0, help="Skip this number of results.")
+@options.json
+@pass_command_context
+def search(
+    context: CommandContext,
+    *,
+    words: tuple[str, ...],
+    scope: str | None,
+    kinds: tuple[str, ...],
+    roles: tuple[str, ...],
+    layers: tuple[str, ...],
+    near: tuple[str, ...],
+    limit: int,
+    offset: int,
+    json: bool,
+) -> None:
+    """Find entries, learnings and solutions by words."""
+    target = parse_target(context, words, None if scope is None else SearchScope(scope))
+    if not target.query.strip():
+        raise UsageError("There is nothing to search for. Type a word.")
+    request = SearchRequest(
+        query=target.query,
+        kinds=frozenset(map(DocumentKind, kinds)) or DEFAULT_KINDS,
+        roles=frozenset(roles),
+        layers=frozenset(layers),
+        near=tuple(str(context.absolute_path(Path(file))) for file in near),
+        limit=limit,
+        offset=offset,
+    )
+    sources = list_sources(context, target)
+    finder = DocumentFinder(context.paths.search_index)
+    answer = finder.search(sources, request)
+    finder.close()
+    report = _report(request, sources, answer)
+    click.echo(to_json(report) if json else "\n".join(_screen(report, request)))
+
+
+def print_found(
+    context: CommandContext, query: str, sources: Sequence[DocumentSource], *, limit: int, as_json: bool
+) -> None:
+    """Search these sources for all kinds of documents, and print the results."""
+    request = SearchRequest(query, frozenset(kind for source in sources for kind in source.kinds), limit=limit)
+    finder = DocumentFinder(context.paths.search_index)
+    answer = finder.search(sources, request)
+    finder.close()
+    report = _report(request, sources, answer)
+    click.echo(to_json(report) if as_json else "\n".join(_screen(report, request)))
+
+
+def parse_target(context: CommandContext, words: Sequence[str], scope: SearchScope | None) -> SearchTarget:
+    """Return what the words of a command line name. The last one may be a project.
+
+    Raises:
+        UsageError: there is no project.
+    """
+    stores = _stores_at(context, words[-1]) if words else ()
+    query = " ".join(words[:-1] if stores and len(words) > 1 else words)
+    if not stores or len(words) == 1:
+        stores = _stores_here(context)
+    if scope is None:
+        scope = SearchScope.PROJECT if stores else SearchScope.ALL
+    elif scope is SearchScope.PROJECT and not stores:
+        stores = context.list_stores(context.find_project(Path()))  # raises with the reason
+    return SearchTarget(query, scope, stores)
+
+
+def _stores_at(context: CommandContext, word: str) -> tuple[Store, ...]:
+    try:
+        path = context.absolute_path(Path(word))
+        return context.list_stores(path) if path.is_dir() else ()
+    except (OSError, ValueError, UsageError):  # a long or odd text is no path
+        return ()
+
+
+def _stores_here(context: CommandContext) -> tuple[Store, ...]:
+    project = context.current_project()
+    return () if project is None else context.list_stores(project)
+
+
+def list_sources(context: CommandContext, target: SearchTarget) -> tuple[DocumentSource, ...]:
+    """Return the sources to search."""
+    globs = context.settings.projects if target.scope is SearchScope.ALL else ()
+    conversations = context.settings.sessions.root
+    locations = SearchLocations.from_environment(context.paths, context.environ, globs, conversations)
+    return locations.sources(target.scope, target.stores)
+
+
+def _report(request: SearchRequest, sources: Sequence[DocumentSource], answer: SearchAnswer) -> SearchReport:
+    searched = dict.fromkeys(source.store for source in sources if source.kinds & request.kinds)
+    return SearchReport(
+        query=request.query,
+        total=answer.total,
+        stale=answer.stale is not None,
+        results=tuple(_result(found, request.query) for found in answer.results),
+        problems=tuple(FileProblem(problem.path, problem.reason) for problem in answer.problems),
+        notice=answer.stale or answer.notice,
+        searched=tuple(searched),
+    )
+
+
+def _result(found: FoundDocument, query: str) -> SearchResult:
+    return SearchResult(
+        id=found.id,
+        kind=found.kind.value,
+        scope=found.scope,
+        project=found.project or None,
+        store=found.store,
+        role=found.role,
+        layer=found.layer or None,
+        title=found.title,
+        date=found.date or None,
+        path=found.path,
+        line=found.line,
+        preview=excerpt(found.body, query),
+        score=round(found.score, 4),
+        suspicious=found.suspicious,
+        evidence=tuple(EvidenceInfo(cite, "unknown") for cite in found.citations),
+    )
+
+
+def _screen(report: SearchReport, request: SearchRequest) -> Iterator[str]:
+    query = sanitize(report.query)
+    if report.total == 0:
+        places = ", ".join(short_path(place) for place in report.searched) or "no directory"
+        kinds = ", ".join(sorted(kind.value for kind in request.kinds))
+        yield wrap(f"Nothing matches {query!r}. Searched for {kinds} in {places}.")
+    elif not report.results:
+        yield f"{pluralize(report.total, 'document')} match, none of them after number {request.offset}."
+    else:
+        first = request.offset + 1
+        yield f"{pluralize(report.total, 'document')} found; {first} to {request.offset + len(report.results)}:"
+        yield wrap(DATA_NOTICE)
+    for result in report.results:
+        yield ""
+        yield from _result_lines(result)
+    for problem in report.problems:
+        yield problem_line(f"{short_path(problem.path)}: {problem.reason}")
+    if report.notice:
+        yield problem_line(report.notice)
+
+
+def _result_lines(result: SearchResult) -> Iterator[str]:
+    yield wrap(title_text(result.title), indent=f"{result.id}  ")
+    parts = [result.layer or result.kind, result.date or "", result.role]
+    place = "  ".join(part for part in parts if part)
+    yield f"  {place}  {fit_path(f'{result.path}:{result.line}', max(20, WIDTH - len(place) - 4))}"
+    if result.suspicious:
+        yield problem_line("It reads like an instruction to agents.", indent="  ")
+    yield wrap(sanitize(result.preview), indent="  | ", hang="  | ")
+
+
+@click.command(epilog=example("echod brief add retries to the upload client --role workers"))
+@click.argument(
+    "text", metavar="[TEXT]... [PATH]", type=PATH_OR_NAME, nargs=-1, help="The task in words, and a project."
+)
+@click.option("--role", "roles", metavar="NAME", multiple=True, help="Only entries of this role.")
+@click.option(
+    "--lines", metavar="N", type=WholeNumber(10, _MAX_LIMIT), default=100, show_default=True, help="Lines at most."
+)
+@options.json
+@pass_command_context
+def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, ...], lines: int, json: bool) -> None:
+    """Summarize the memory that matters for a task."""
+    from echod.search.brief import BriefRequest, make_brief, render_brief  # loads the comparison of learnings
+    from echod.search.worktree import changed_files
+
+    stores = _stores_at(context, text[-1]) if text else ()
+    words = text[:-1] if stores else text
+    stores = stores or context.list_stores(context.find_project(Path()))
+    project = stores[0].project
+    locations = SearchLocations.from_environment(context.paths, context.environ, ())
+    sources = (*locations.sources(SearchScope.PROJECT, stores), *locations.sources(SearchScope.GLOBAL, ()))
+    request = BriefRequest(" ".join(words), changed_files(project), frozenset(roles), lines)
+    finder = DocumentFinder(context.paths.search_index)
+    made = make_brief(finder, sources, request)
+    finder.close()
+    if not json:
+        click.echo("\n".join(sanitize(line) for line in render_brief(made, request).splitlines()))
+        return
+    report = BriefReport(
+        query=made.query,
+        files=request.files,
+        always=tuple(_result(found, made.query) for found in made.always),
+        matching=tuple(_result(found, made.query) for found in made.matching),
+        conflicts=tuple(ConflictInfo(found.first.id, found.second.id, found.difference) for found in made.conflicts),
+        missing=tuple(MissingEvidence(found.document.id, found.cite) for found in made.missing),
+        omitted=made.omitted,
+        notice=made.notice,
+    )
+    click.echo(to_json(report))

@@ -1,0 +1,112 @@
+"""The values that `echod search` and `echod brief` print as JSON, and that the MCP server answers with."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from echod.contract.status import SCHEMA
+
+
+class EvidenceInfo(NamedTuple):
+    """A citation of an entry. `state` is `unknown` until the cited lines are compared with the file."""
+
+    cite: str
+    state: str
+
+
+class SearchResult(NamedTuple):
+    """A document that was found. `preview` is the part that fits the query best, in one line."""
+
+    id: str
+    kind: str
+    scope: str
+    project: str | None
+    store: str
+    role: str
+    layer: str | None
+    title: str
+    date: str | None
+    path: str
+    line: int
+    preview: str
+    score: float
+    suspicious: bool
+    evidence: tuple[EvidenceInfo, ...] = ()
+
+
+class FileProblem(NamedTuple):
+    """A file or directory in which nothing can be found, and why."""
+
+    path: str
+    reason: str
+
+
+class SearchReport(NamedTuple):
+    """`echod search`. `total` counts all documents that match, on every page.
+
+    `searched` has the directories that were searched. `stale` is true if documents that changed just now may be
+    missing, and `notice` has the reason, or another remark.
+    """
+
+    query: str
+    total: int
+    stale: bool
+    results: tuple[SearchResult, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    notice: str | None = None
+    searched: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+
+class ConflictInfo(NamedTuple):
+    """Two entries that contradict each other, by id. The `first` one takes precedence."""
+
+    first: str
+    second: str
+    difference: str
+
+
+class MissingEvidence(NamedTuple):
+    """An entry, by id, that cites a file which is not at that path."""
+
+    id: str
+    cite: str
+
+
+class BriefReport(NamedTuple):
+    """`echod brief`. `files` are the changed files of the worktree; `omitted` entries had no room."""
+
+    query: str
+    files: tuple[str, ...]
+    always: tuple[SearchResult, ...]
+    matching: tuple[SearchResult, ...]
+    conflicts: tuple[ConflictInfo, ...]
+    missing: tuple[MissingEvidence, ...]
+    omitted: int
+    notice: str | None = None
+    schema: int = SCHEMA
+
+
+class ImportedAccess(NamedTuple):
+    """The days on which an entry was used, according to an imported log."""
+
+    id: str
+    store: str
+    role: str
+    title: str
+    days: tuple[str, ...]
+
+
+class AccessImportReport(NamedTuple):
+    """`echod import-access`. `new` references were recorded; in a dry run none are.
+
+    `unmatched` rows belong to no entry of today, and `undated` rows have no readable time.
+    """
+
+    files: tuple[str, ...]
+    rows: int
+    unmatched: int
+    undated: int
+    new: int
+    entries: tuple[ImportedAccess, ...] = ()
+    schema: int = SCHEMA

@@ -1,0 +1,353 @@
+"""Answer searches: bring the index up to date, rank, filter, and read the results of one page.
+
+`DocumentFinder` is what commands and the MCP server use. Every answer is compared with the disk first, and contains no
+document whose file changed in the meantime.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from echod.search.documents import DocumentKind, DocumentScope, DocumentSource
+from echod.search.index import Problem, Refresh, SearchIndex
+from echod.search.index_file import IndexFile
+from echod.search.ranking import Match, rank
+from echod.search.schema import DOCUMENTS_PER_COLLECTION
+
+DEFAULT_KINDS: Final = frozenset({DocumentKind.MEMORY, DocumentKind.KNOWLEDGE, DocumentKind.SOLUTION})
+DEFAULT_LIMIT: Final = 10
+NEAR_BONUS: Final = 0.1
+"""Added to the score of a document that cites a file that the user works on."""
+_LAYER_ORDER: Final = {"etched": 0, "notes": 1, "inscribed": 2, "observations": 3, "traced": 4}
+_LAYER_STEP: Final = 0.005
+"""Layers decide only among documents that match almost equally well."""
+UNSPECIFIC: Final = "general"
+"""The category and domain of documents that name none."""
+_REORDERED: Final = 40
+"""How many more documents than shown are read, since layers may change their order."""
+_MAX_VALUES: Final = 500
+
+_COLUMNS: Final = (
+    "document.id, file, entry, kind, title, body, line, role, layer, category, domain, date, source, confidence, "
+    "suspicious, path, collection"
+)
+
+
+class SearchRequest(NamedTuple):
+    """A search. An empty filter lets everything pass. `near` are the paths of files that the user works on.
+
+    `domains` restricts documents of the global store only; those of a project are about that project.
+    """
+
+    query: str
+    kinds: frozenset[DocumentKind] = DEFAULT_KINDS
+    roles: frozenset[str] = frozenset()
+    layers: frozenset[str] = frozenset()
+    categories: frozenset[str] = frozenset()
+    domains: frozenset[str] = frozenset()
+    below: str = ""
+    """Only documents of files in this directory."""
+    near: tuple[str, ...] = ()
+    limit: int = DEFAULT_LIMIT
+    offset: int = 0
+
+
+class FoundDocument(NamedTuple):
+    """A document of the index, with what its source adds. `citations` are as written. No text contains a secret."""
+
+    row: int
+    id: str
+    kind: DocumentKind
+    scope: str
+    project: str
+    store: str
+    role: str
+    layer: str
+    category: str
+    domain: str
+    title: str
+    date: str
+    path: str
+    line: int
+    body: str
+    source: str
+    confidence: float | None
+    suspicious: bool
+    citations: tuple[str, ...]
+    score: float = 0.0
+
+
+class SearchAnswer(NamedTuple):
+    """The documents of one page, best first.
+
+    Attributes:
+        results: the documents.
+        total: the number of documents that match.
+        stale: why documents that changed just now may be missing, as a sentence; None if nothing is missing.
+        problems: files that could not be read, so that nothing in them can be found.
+        notice: a sentence if there is no index and the files themselves were searched.
+    """
+
+    results: tuple[FoundDocument, ...]
+    total: int
+    stale: str | None = None
+    problems: tuple[Problem, ...] = ()
+    notice: str | None = None
+
+
+class DocumentCount(NamedTuple):
+    """The number of documents of one kind, store, role, layer and category."""
+
+    kind: DocumentKind
+    store: str
+    role: str
+    layer: str
+    category: str
+    documents: int
+
+
+class IndexSummary(NamedTuple):
+    """The documents of some sources in numbers. `indexed_at` is when one of them was last read; 0 if none was."""
+
+    counts: tuple[DocumentCount, ...]
+    indexed_at: float
+
+
+class DocumentFinder:
+    """Finds documents of sources through the index at a path. Thread-safe."""
+
+    def __init__(self, index_path: Path) -> None:
+        self._file = IndexFile(index_path)
+
+    def close(self) -> None:
+        """Close the index."""
+        self._file.close()
+
+    def search(self, sources: Sequence[DocumentSource], request: SearchRequest) -> SearchAnswer:
+        """Return the documents that match a request."""
+        wanted = [source for source in sources if source.kinds & request.kinds]
+        return self._file.run(lambda index: _search(index, wanted, request))
+
+    def refresh(self, sources: Sequence[DocumentSource]) -> Refresh:
+        """Bring the index up to date."""
+        return self._file.run(lambda index: index.refresh(sources))
+
+    def summarize(self, sources: Sequence[DocumentSource]) -> IndexSummary:
+        """Return how many documents there are, by kind, role, layer and category."""
+        return self._file.run(lambda index: _summarize(index, sources))
+
+    def forget_project(self, project: str) -> None:
+        """Delete everything about a project."""
+        self._file.run(lambda index: index.forget(lambda own, _: own != project))
+
+    def forget_missing(self) -> None:
+        """Delete everything about projects whose directory does not exist."""
+        self._file.run(lambda index: index.forget(lambda project, _: not project or Path(project).is_dir()))
+
+    def rebuild(self, sources: Sequence[DocumentSource]) -> Refresh:
+        """Read all documents of these sources again."""
+        stores = {source.store for source in sources}
+        return self._file.run(lambda index: _rebuild(index, sources, stores))
+
+    def list_documents(
+        self, sources: Sequence[DocumentSource], kinds: frozenset[DocumentKind], *, ids: Iterable[str] = ()
+    ) -> SearchAnswer:
+        """Return all documents of these kinds, or those with these ids, in the order of their files."""
+        wanted = [source for source in sources if source.kinds & kinds]
+        return self._file.run(lambda index: _list(index, wanted, kinds, tuple(dict.fromkeys(ids))))
+
+
+def _search(index: SearchIndex, sources: Sequence[DocumentSource], request: SearchRequest) -> SearchAnswer:
+    refresh = index.refresh(sources)
+    near = _near_documents(index, request.near)
+    matches = [
+        match._replace(score=match.score + NEAR_BONUS) if match.document in near else match
+        for match in rank(index.connection, refresh.collections.values(), request.query)
+    ]
+    total = len(matches)
+    offset = max(0, request.offset)
+    passes_all = not refresh.outdated_files and _passes_all(sources, request)
+    if passes_all:
+        matches = nlargest(offset + request.limit + _REORDERED, matches, key=lambda match: match.score)
+    fields = _read_fields(index, matches)
+    ordered = []
+    for match in matches:
+        found = fields.get(match.document)
+        if found is None or found.file in refresh.outdated_files or not (passes_all or _passes(found, request)):
+            continue
+        score = match.score - _LAYER_STEP * _LAYER_ORDER.get(found.layer, _LAYER_ORDER["inscribed"])
+        ordered.append((round(score, 6), found.date, -match.document))
+    ordered.sort(reverse=True)
+    unique = _without_repeats(fields, [Match(-number, score) for score, _, number in ordered])
+    documents = _read_documents(index, unique[offset : offset + request.limit])
+    total = total if passes_all else len(unique)
+    return SearchAnswer(documents, total, refresh.stale, refresh.problems, index.notice)
+
+
+class _Fields(NamedTuple):
+    """The fields of a document that decide whether it is shown, and before which others."""
+
+    file: int
+    entry: str
+    kind: str
+    role: str
+    layer: str
+    category: str
+    domain: str
+    date: str
+    path: str
+    scope: str
+
+
+def _read_fields(index: SearchIndex, matches: Sequence[Match]) -> Mapping[int, _Fields]:
+    found: dict[int, _Fields] = {}
+    for begin in range(0, len(matches), _MAX_VALUES):
+        ids = [match.document for match in matches[begin : begin + _MAX_VALUES]]
+        select = (
+            "SELECT document.id, file, entry, kind, role, layer, category, domain, date, path, scope FROM document "  # noqa: S608
+            "JOIN file ON file.id = document.file JOIN collection ON collection.id = file.collection "
+            f"WHERE document.id IN ({_marks(ids)})"
+        )
+        found.update((row[0], _Fields(*row[1:])) for row in index.connection.execute(select, ids))
+    return found
+
+
+def _passes_all(sources: Sequence[DocumentSource], request: SearchRequest) -> bool:
+    """Return whether every document of these sources passes the filters, so that only the best ones are read."""
+    filters = (request.roles, request.layers, request.categories, request.domains, request.below)
+    kinds = frozenset[DocumentKind]().union(*(source.kinds for source in sources))
+    return not any(filters) and kinds <= request.kinds - {DocumentKind.ARCHIVE}
+
+
+def _passes(found: _Fields, request: SearchRequest) -> bool:
+    return (
+        found.kind in request.kinds
+        and (not request.roles or found.role in request.roles)
+        and (not request.layers or found.layer in request.layers)
+        and (not request.categories or (found.category or UNSPECIFIC) in request.categories)
+        and (
+            not request.domains
+            or found.scope == DocumentScope.PROJECT
+            or (found.domain or UNSPECIFIC) in request.domains
+        )
+        and (not request.below or found.path.startswith(f"{request.below}/"))
+    )
+
+
+def _without_repeats(fields: Mapping[int, _Fields], matches: Sequence[Match]) -> list[Match]:
+    """Return the matches without the copies of an entry that other files have, such as backups."""
+    best: dict[tuple[int, str], Match] = {}
+    for match in matches:
+        found = fields[match.document]
+        collection = match.document // DOCUMENTS_PER_COLLECTION
+        key = (collection, found.entry) if found.kind == DocumentKind.ARCHIVE else (match.document, "")
+        best.setdefault(key, match)
+    return list(best.values())
+
+
+def _near_documents(index: SearchIndex, near: Iterable[str]) -> frozenset[int]:
+    """Return the documents that cite one of these files."""
+    found: set[int] = set()
+    for path in dict.fromkeys(near):
+        wanted = os.path.normpath(path)
+        name = wanted.rpartition("/")[2].lower()
+        for document, cited in index.connection.execute("SELECT document, path FROM citation WHERE name = ?", (name,)):
+            if _same_file(os.path.normpath(cited), wanted):
+                found.add(document)
+    return frozenset(found)
+
+
+def _same_file(cited: str, wanted: str) -> bool:
+    """Return whether one path is the end of the other, since entries cite paths relative to some directory."""
+    return cited == wanted or cited.endswith(f"/{wanted}") or wanted.endswith(f"/{cited}")
+
+
+def _read_documents(index: SearchIndex, matches: Sequence[Match]) -> tuple[FoundDocument, ...]:
+    ids = [match.document for match in matches]
+    scores = {match.document: match.score for match in matches}
+    select = (
+        f"SELECT {_COLUMNS} FROM document JOIN file ON file.id = document.file WHERE document.id IN ({_marks(ids)})"  # noqa: S608
+    )
+    by_id = {document.row: document for document in _documents(index, select, ids)}
+    return tuple(by_id[number]._replace(score=scores[number]) for number in ids)
+
+
+def _list(
+    index: SearchIndex, sources: Sequence[DocumentSource], kinds: Collection[DocumentKind], ids: Sequence[str]
+) -> SearchAnswer:
+    refresh = index.refresh(sources)
+    collections = list(refresh.collections.values())
+    where = f"collection IN ({_marks(collections)})"
+    if ids:
+        where += f" AND entry IN ({_marks(ids)})"
+    select = (
+        f"SELECT {_COLUMNS} FROM document JOIN file ON file.id = document.file WHERE {where} "  # noqa: S608
+        "ORDER BY collection, path, line"
+    )
+    found = _documents(index, select, [*collections, *ids])
+    shown = [d for d in found if d.kind in kinds]
+    if refresh.outdated_files:
+        outdated = {row for (row,) in _rows_of(index, refresh.outdated_files)}
+        shown = [document for document in shown if document.row not in outdated]
+    return SearchAnswer(tuple(shown), len(shown), refresh.stale, refresh.problems, index.notice)
+
+
+def _rows_of(index: SearchIndex, files: Collection[int]) -> Iterable[tuple[int]]:
+    select = f"SELECT id FROM document WHERE file IN ({_marks(files)})"  # noqa: S608
+    return index.connection.execute(select, tuple(files))
+
+
+def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> list[FoundDocument]:
+    connection = index.connection
+    collections = {
+        number: (scope, project, store)
+        for number, scope, project, store in connection.execute("SELECT id, scope, project, store FROM collection")
+    }
+    rows = connection.execute(select, values).fetchall()
+    ids = [row[0] for row in rows]
+    citations: dict[int, list[str]] = {}
+    for begin in range(0, len(ids), _MAX_VALUES):
+        some = ids[begin : begin + _MAX_VALUES]
+        cited = f"SELECT document, cite FROM citation WHERE document IN ({_marks(some)}) ORDER BY rowid"  # noqa: S608
+        for document, cite in connection.execute(cited, some):
+            citations.setdefault(document, []).append(cite)
+    found = []
+    for row in rows:
+        (number, _, entry, kind, title, body, line, role, layer, category, domain, date, source, confidence,
+         suspicious, path, collection) = row  # fmt: skip
+        scope, project, store = collections[collection]
+        found.append(
+            FoundDocument(
+                row=number, id=entry, kind=DocumentKind(kind), scope=scope, project=project, store=store, role=role,
+                layer=layer, category=category, domain=domain, title=title, date=date, path=path, line=line, body=body,
+                source=source, confidence=confidence, suspicious=bool(suspicious),
+                citations=tuple(citations.get(number, ())),
+            )
+        )  # fmt: skip
+    return found
+
+
+def _marks(values: Collection[object]) -> str:
+    return ",".join("?" * len(values))
+
+
+def _summarize(index: SearchIndex, sources: Sequence[DocumentSource]) -> IndexSummary:
+    collections = list(index.refresh(sources).collections.values())
+    marks = _marks(collections)
+    counts = index.connection.execute(
+        "SELECT kind, store, role, layer, category, count(*) FROM document JOIN file ON file.id = document.file "  # noqa: S608
+        f"JOIN collection ON collection.id = file.collection WHERE file.collection IN ({marks}) GROUP BY 1, 2, 3, 4, 5",
+        collections,
+    ).fetchall()
+    times = f"SELECT max(indexed_at) FROM collection WHERE id IN ({marks})"  # noqa: S608
+    indexed_at = index.connection.execute(times, collections).fetchone()[0]
+    return IndexSummary(tuple(DocumentCount(DocumentKind(kind), *rest) for kind, *rest in counts), indexed_at or 0.0)
+
+
+def _rebuild(index: SearchIndex, sources: Sequence[DocumentSource], stores: Collection[str]) -> Refresh:
+    index.forget(lambda _, store: store not in stores)
+    return index.refresh(sources)

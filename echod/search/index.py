@@ -1,0 +1,235 @@
+"""The search index: one SQLite file that follows the files of its sources.
+
+`SearchIndex.refresh` compares the files of sources with the index and reads what changed. It is called before every
+answer, so the daemon only makes that call cheap. A file that is written while it is read, or that was written within a
+tick of the clock, is read again at the next call. `index_file` opens the index.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Final, NamedTuple
+
+from echod.files import file_version, read_regular
+from echod.memory.model import MAX_FILE_BYTES
+from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError
+
+if TYPE_CHECKING:
+    from echod.search.writer import FileContent
+
+_CLOCK_TICK_NS: Final = 50_000_000
+"""A file that was changed this recently may change again without a new time."""
+_READ_ATTEMPTS: Final = 3
+_FILES_PER_TRANSACTION: Final = 64
+BUSY_CODES: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
+
+
+class Problem(NamedTuple):
+    """A file or directory whose documents cannot be found now, and why, as a sentence."""
+
+    path: str
+    reason: str
+
+
+class Refresh(NamedTuple):
+    """The result of a comparison with the disk.
+
+    Attributes:
+        collections: the ids of the collections that were compared, by the key of their source.
+        read_files: the number of files that were read because they changed.
+        problems: files and directories that could not be read. They have no documents in an answer.
+        outdated_files: the ids of files that changed and could not be indexed. Their documents must not be shown.
+        stale: why the index is not up to date, as a sentence; None if it is.
+    """
+
+    collections: dict[str, int]
+    read_files: int = 0
+    problems: tuple[Problem, ...] = ()
+    outdated_files: frozenset[int] = frozenset()
+    stale: str | None = None
+
+
+class SearchIndex:
+    """An open index. For one thread at a time. `notice` is a sentence if it is only kept in memory."""
+
+    def __init__(self, path: Path, connection: sqlite3.Connection, notice: str | None = None) -> None:
+        """Use `open_index` instead."""
+        self.path = path
+        self.connection = connection
+        self.notice = notice
+        self._identity = file_identity(path)
+
+    @property
+    def is_current(self) -> bool:
+        """Whether the file at the path is the one that was opened. Another process may have replaced it."""
+        return self.notice is not None or file_identity(self.path) == self._identity
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    def refresh(self, sources: Iterable[DocumentSource]) -> Refresh:
+        """Bring the documents of these sources up to date with the disk.
+
+        Raises:
+            sqlite3.Error: the index is damaged, or cannot be written.
+        """
+        collections: dict[str, int] = {}
+        problems: list[Problem] = []
+        outdated: set[int] = set()
+        read_files, stale = 0, None
+        for source in sources:
+            try:
+                files = source.list_files()
+            except OSError as error:
+                reason = (error.strerror or type(error).__name__).lower()
+                problems.append(Problem(source.store, f"{source.store} cannot be listed: {reason}."))
+                continue
+            try:
+                collection, read, own_problems = self._refresh_source(source, files)
+            except sqlite3.OperationalError as error:
+                if primary_code(error) not in BUSY_CODES:
+                    raise
+                stale = "Another process is writing the search index. Documents that changed just now are left out."
+                known = self._known_collection(source)
+                if known is not None:
+                    collections[source.key] = known
+                    outdated |= {row.id for row in self._changed_rows(known, files)}
+                continue
+            collections[source.key] = collection
+            read_files += read
+            problems += own_problems
+        return Refresh(collections, read_files, tuple(problems), frozenset(outdated), stale)
+
+    def forget(self, is_wanted: Callable[[str, str], bool]) -> None:
+        """Delete the collections for which `is_wanted(project, store)` is false."""
+        rows = self.connection.execute("SELECT id, project, store FROM collection").fetchall()
+        unwanted = [number for number, project, store in rows if not is_wanted(project, store)]
+        if not unwanted:
+            return
+        with transaction(self.connection):
+            for collection in unwanted:
+                writer = _writer().CollectionWriter(self.connection, collection)
+                for row in self._file_rows(collection).values():
+                    writer.delete_file(row.id)
+                writer.finish(0)
+                self.connection.execute("DELETE FROM collection WHERE id = ?", (collection,))
+
+    def _known_collection(self, source: DocumentSource) -> int | None:
+        row = self.connection.execute("SELECT id FROM collection WHERE key = ?", (source.key,)).fetchone()
+        return None if row is None else int(row[0])
+
+    def _refresh_source(
+        self, source: DocumentSource, files: Sequence[SourceFile]
+    ) -> tuple[int, int, Iterable[Problem]]:
+        collection = self._known_collection(source)
+        if collection is None:
+            with transaction(self.connection):
+                self.connection.execute(
+                    "INSERT OR IGNORE INTO collection (key, scope, project, store) VALUES (?, ?, ?, ?)",
+                    (source.key, source.scope.value, source.project, source.store),
+                )
+            collection = self._known_collection(source)
+            assert collection is not None  # noqa: S101  it was just inserted
+        rows = self._file_rows(collection)
+        changed = [file for file in files if not _is_unchanged(rows.get(str(file.path)), file)]
+        listed = {str(file.path) for file in files}
+        removed = [row for path, row in rows.items() if path not in listed]
+        for begin in range(0, len(changed) or len(removed), _FILES_PER_TRANSACTION):
+            contents = [_read(source, file) for file in changed[begin : begin + _FILES_PER_TRANSACTION]]
+            with transaction(self.connection):
+                writer = _writer().CollectionWriter(self.connection, collection)
+                for row in removed:
+                    writer.delete_file(row.id)
+                removed = []
+                for content in contents:
+                    writer.write_file(content)
+                writer.finish(time.time())
+        problems = self.connection.execute(
+            "SELECT path, problem FROM file WHERE collection = ? AND problem IS NOT NULL ORDER BY path", (collection,)
+        )
+        return collection, len(changed), (Problem(path, problem) for path, problem in problems.fetchall())
+
+    def _changed_rows(self, collection: int, files: Sequence[SourceFile]) -> Iterator[_FileRow]:
+        by_path = {str(file.path): file for file in files}
+        for path, row in self._file_rows(collection).items():
+            if path not in by_path or not _is_unchanged(row, by_path[path]):
+                yield row
+
+    def _file_rows(self, collection: int) -> dict[str, _FileRow]:
+        rows = self.connection.execute(
+            "SELECT path, id, inode, size, modified_ns, changed_ns, settled FROM file WHERE collection = ?",
+            (collection,),
+        )
+        return {path: _FileRow(number, (*version,), bool(settled)) for path, number, *version, settled in rows}
+
+
+def _writer() -> ModuleType:
+    from echod.search import writer  # noqa: PLC0415  loads the redaction rules, which most searches do without
+
+    return writer
+
+
+class _FileRow(NamedTuple):
+    id: int
+    version: tuple[int, ...]
+    settled: bool
+
+
+def _is_unchanged(row: _FileRow | None, file: SourceFile) -> bool:
+    return row is not None and row.settled and row.version == file.version
+
+
+def _read(source: DocumentSource, file: SourceFile) -> FileContent:
+    """Read a file and its documents. A file that vanished or cannot be understood has none, and a problem."""
+    version, settled = file.version, False
+    try:
+        data = b""
+        for _ in range(_READ_ATTEMPTS):
+            version = file_version(os.lstat(file.path))
+            data = read_regular(file.path, MAX_FILE_BYTES, follow_symlinks=False)
+            if version == file_version(os.lstat(file.path)):
+                settled = time.time_ns() - version[3] > _CLOCK_TICK_NS  # no program can set this time
+                break
+        documents, problem = source.read_documents(file.path, data), None
+    except FileNotFoundError:
+        documents, problem = (), None
+    except OSError as error:
+        documents, problem = (), f"It cannot be read: {(error.strerror or type(error).__name__).lower()}."
+    except UnreadableFileError as error:
+        documents, problem = (), str(error)
+    content: FileContent = _writer().FileContent(str(file.path), version, settled, documents, problem)
+    return content
+
+
+@contextlib.contextmanager
+def transaction(connection: sqlite3.Connection) -> Iterator[None]:
+    """Run a transaction that writes."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        connection.execute("COMMIT")
+    except BaseException:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        raise
+
+
+def primary_code(error: sqlite3.Error) -> int:
+    """Return the primary result code of an error. Extended codes have it in their low byte."""
+    return int(getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)) & 0xFF
+
+
+def file_identity(path: Path) -> tuple[int, int] | None:
+    """Return the device and inode of a file; None if there is none."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino

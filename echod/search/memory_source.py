@@ -1,0 +1,163 @@
+"""The documents of a store: its memory and knowledge files, and its archive.
+
+Memory and archive are two sources, because most searches leave the archive out. `memory_documents` reads the files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Final, NamedTuple
+
+from echod.files import file_version
+from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE
+from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile
+from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, ROLE_NAME, Store, find_roles, global_root
+
+_GLOBAL_ROLES_EXCLUDED: Final = frozenset({"doc-packs", "manifests"})
+_SUFFIX: Final = ".md"
+
+
+class MemorySource(NamedTuple):
+    """The memory and knowledge files of a project's store, of the global store, or of the doc packs."""
+
+    location: Store
+
+    @property
+    def key(self) -> str:
+        """The unique name of the source."""
+        return f"memory:{self.location.key}"
+
+    @property
+    def kinds(self) -> frozenset[DocumentKind]:
+        """The kinds of its documents."""
+        return frozenset({DocumentKind.MEMORY, DocumentKind.KNOWLEDGE})
+
+    @property
+    def scope(self) -> DocumentScope:
+        """The scope of its documents."""
+        return _scope(self.location)
+
+    @property
+    def project(self) -> str:
+        """The project of the store; "" for the global store."""
+        return _project(self.location)
+
+    @property
+    def store(self) -> str:
+        """The store's directory."""
+        return self.location.key
+
+    def list_files(self) -> Sequence[SourceFile]:
+        """List the files of all roles. Symbolic links are skipped."""
+        found: list[SourceFile] = []
+        for directory in _role_directories(self.location):
+            for name in (MEMORY_FILE, KNOWLEDGE_FILE):
+                path = f"{directory}/{name}"
+                if (file := _regular_file(path)) is not None:
+                    found.append(file)
+        return found
+
+    def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
+        """Return the entries and other sections of a file."""
+        kind = DocumentKind.KNOWLEDGE if file.name == KNOWLEDGE_FILE else DocumentKind.MEMORY
+        role = "" if file.parent == self.location.root else file.parent.name
+        found: Sequence[SearchDocument] = _reader().memory_documents(role, kind, data)
+        return found
+
+
+class ArchiveSource(NamedTuple):
+    """The archive of a project's store: removed entries and backups of memory files."""
+
+    location: Store
+
+    @property
+    def key(self) -> str:
+        """The unique name of the source."""
+        return f"archive:{self.location.key}"
+
+    @property
+    def kinds(self) -> frozenset[DocumentKind]:
+        """The kinds of its documents."""
+        return frozenset({DocumentKind.ARCHIVE})
+
+    @property
+    def scope(self) -> DocumentScope:
+        """The scope of its documents."""
+        return _scope(self.location)
+
+    @property
+    def project(self) -> str:
+        """The project of the store; "" for the global store."""
+        return _project(self.location)
+
+    @property
+    def store(self) -> str:
+        """The store's directory."""
+        return self.location.key
+
+    def list_files(self) -> Sequence[SourceFile]:
+        """List the Markdown files in the archives of all roles."""
+        found: list[SourceFile] = []
+        for directory in _role_directories(self.location):
+            archive = f"{directory}/{ARCHIVE}"
+            try:
+                is_directory = stat.S_ISDIR(os.lstat(archive).st_mode)
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            if not is_directory:
+                continue
+            with os.scandir(archive) as entries:
+                names = sorted(entry.name for entry in entries if entry.name.endswith(_SUFFIX))
+            found += filter(None, (_regular_file(f"{archive}/{name}") for name in names))
+        return found
+
+    def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
+        """Return the archived entries of a file. A backup of a memory file has the same entries as that file."""
+        role = "" if file.parent.parent == self.location.root else file.parent.parent.name
+        is_backup = file.name.startswith(MEMORY_BACKUP_PREFIX)
+        reader = _reader()
+        found: Sequence[SearchDocument] = (
+            reader.memory_documents(role, DocumentKind.ARCHIVE, data)
+            if is_backup
+            else reader.archived_documents(role, data)
+        )
+        return found
+
+
+def _scope(store: Store) -> DocumentScope:
+    return DocumentScope.PROJECT if global_root(store) is None else DocumentScope.GLOBAL
+
+
+def _project(store: Store) -> str:
+    return str(store.project) if global_root(store) is None else ""
+
+
+def _role_directories(store: Store) -> Iterator[str]:
+    """Yield the directories that have memory files. A store that does not exist has none."""
+    try:
+        roles = find_roles(store)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    root = store.key
+    if global_root(store) is not None and store.root.name not in _GLOBAL_ROLES_EXCLUDED:
+        yield root  # the memory of the global store has no role
+        return
+    yield from (f"{root}/{role.name}" for role in roles if ROLE_NAME.fullmatch(role.name))
+
+
+def _regular_file(path: str) -> SourceFile | None:
+    try:
+        status = os.lstat(path)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    return SourceFile(Path(path), file_version(status)) if stat.S_ISREG(status.st_mode) else None
+
+
+def _reader() -> ModuleType:
+    from echod.search import memory_documents  # noqa: PLC0415  loads the parser, which most searches do without
+
+    return memory_documents

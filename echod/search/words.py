@@ -1,0 +1,126 @@
+"""Turn texts and queries into the words of the index.
+
+- A word is a run of letters and digits of any script, in lower case and without diacritics.
+- An identifier (`spawnAgent`, `max_retries`) is indexed whole, without its underscores, and by its parts.
+- Text of scripts without spaces is indexed in overlapping pairs of characters.
+- A long text is split into passages of 150 to 450 characters at its bullets, numbers and paragraphs, because an entry
+  that answers a question seldom does so with all of its learnings. docs/search.md has the figures.
+
+Stemming is left to the tokenizer of SQLite (`porter`), so that index and query agree.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterator
+from itertools import groupby
+
+from echod.memory.text import normalize_characters
+
+MIN_PASSAGE_LENGTH, MAX_PASSAGE_LENGTH = 150, 450
+"""The length of a passage in characters. A single paragraph may be longer."""
+
+MAX_PASSAGES = 4000
+"""The number of passages of one document; further text belongs to the last one."""
+
+MAX_QUERY_LENGTH, MAX_QUERY_WORDS = 2000, 32
+"""How much of a query is used."""
+
+_UNSPACED_RANGES = (
+    (0x0E00, 0x0EFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x3005, 0x3005), (0x3040, 0x30FF), (0x3400, 0x4DBF),
+    (0x4E00, 0x9FFF), (0xAC00, 0xD7AF), (0xF900, 0xFAFF), (0x20000, 0x3FFFF),
+)  # fmt: skip
+"""Thai, Lao, Burmese, Khmer, kana, Chinese, Hangul. Python's own tests of a character, since a regular expression with
+these ranges takes longer to compile than a search takes."""
+_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
+_IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\WA-Za-z\d_]+")
+_PASSAGE_START = re.compile(r"\n(?=[ \t]*(?:\d+\.|[-*]|#{3,}|\|)[ \t]?)|\n[ \t]*\n")
+_LAST_MARKED_CODEPOINT = 0x2FFF  # above are scripts in which marks are parts of letters
+_TRANSLITERATIONS = str.maketrans({
+    "\u0111": "d", "\u0110": "D", "\u00df": "ss", "\u00f8": "o", "\u00d8": "O", "\u0142": "l", "\u00e6": "ae",
+    "\u0153": "oe", "\u0131": "i",
+})  # fmt: skip
+_UMLAUTS = str.maketrans({"\u00e4": "ae", "\u00f6": "oe", "\u00fc": "ue"})
+
+STOP_WORDS = frozenset(
+    """
+    a an and are as at be been but by can could did do does for from had has have how i if in into is it its may me my
+    no not of on or our shall should so some such than that the their them then there these they this those to too us
+    was we were what when where which who why will with would you your
+    der die das den dem des ein eine einer eines einem einen und oder aber ist sind war waren wie was wir wer wo wann
+    warum mit von zu zum zur im an am auf aus bei fur fuer nicht kein keine es er sie ich du ihr man auch nur noch schon
+    damit dass wenn dann als nach uber unter vor sich haben hat muss mussen soll tun
+    la le les un une du de l d et ou est sont etait que qui quoi qu ce cet cette ces se s il elle nous vous ils elles ne
+    n pas plus pour par sur avec dans en au aux y faut faire soit pu etre pourquoi comment
+    va cua cac cho khi thi khong co duoc mot nhung nay neu
+    """.split()  # noqa: SIM905  a list would have one word a line
+)
+"""Words of a query that find nothing, in English, German, French and Vietnamese, without diacritics."""
+
+
+def words(text: str, *, umlauts: bool = False) -> list[str]:
+    """Return the words of a text in order. With `umlauts`, a word with one also appears with an `e` instead."""
+    found: list[str] = []
+    visible, _ = normalize_characters(text)
+    for match in _WORD.finditer(visible if visible.isascii() else unicodedata.normalize("NFC", visible)):
+        word = match[0]
+        if word.isascii():
+            found += _identifier(word)
+            continue
+        for unspaced, characters in groupby(word, _is_unspaced):
+            run = "".join(characters).strip("_")
+            if unspaced:
+                found += [run] if len(run) == 1 else [run[at : at + 2] for at in range(len(run) - 1)]
+            elif run:
+                found += _identifier(fold(run))
+                if umlauts and (spelled := run.lower().translate(_UMLAUTS)) != run.lower():
+                    found.append(fold(spelled))
+    return found
+
+
+def _identifier(word: str) -> list[str]:
+    """Return a word in lower case. An identifier of several parts is followed by its parts."""
+    parts = [part.lower() for segment in word.split("_") for part in _IDENTIFIER_PART.findall(segment)]
+    return [word.lower().replace("_", ""), *parts] if len(parts) > 1 else [word.lower()]
+
+
+def _is_unspaced(character: str) -> bool:
+    code = ord(character)
+    return code >= _UNSPACED_RANGES[0][0] and any(first <= code <= last for first, last in _UNSPACED_RANGES)
+
+
+def fold(text: str) -> str:
+    """Return a text without diacritics. Scripts in which marks are parts of letters stay as they are."""
+    if text.isascii():
+        return text
+    composed = unicodedata.normalize("NFKC", text).translate(_TRANSLITERATIONS)
+    if composed.isascii():
+        return composed
+    characters = (c if ord(c) > _LAST_MARKED_CODEPOINT else unicodedata.normalize("NFKD", c) for c in composed)
+    return "".join(c for c in "".join(characters) if unicodedata.category(c) != "Mn" or ord(c) > _LAST_MARKED_CODEPOINT)
+
+
+def query_words(query: str) -> list[str]:
+    """Return the different words of a query, without stop words unless nothing else is left."""
+    found = list(dict.fromkeys(words(query[:MAX_QUERY_LENGTH])))
+    meaningful = [word for word in found if word not in STOP_WORDS]
+    return (meaningful or found)[:MAX_QUERY_WORDS]
+
+
+def passages(text: str) -> Iterator[str]:
+    """Yield a text in passages. A text without content is one empty passage."""
+    current, number = "", 0
+    for part in _PASSAGE_START.split(text):
+        is_full = len(current) + len(part) > MAX_PASSAGE_LENGTH and len(current) > MIN_PASSAGE_LENGTH
+        if current and is_full and number < MAX_PASSAGES - 1:
+            yield current
+            current, number = "", number + 1
+        current = f"{current}\n{part}" if current else part
+    if current.strip() or number == 0:
+        yield current
+
+
+def trigrams(word: str) -> frozenset[str]:
+    """Return the runs of three characters in a word, by which similar words are found."""
+    return frozenset(word[at : at + 3] for at in range(len(word) - 2))

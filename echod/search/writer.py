@@ -1,0 +1,160 @@
+"""Write the documents of one collection into the index, in a transaction that the caller runs.
+
+A document that did not change keeps its row, so that an edit of one entry costs little more than that entry.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import sqlite3
+from collections import Counter, defaultdict
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from echod.files import FileVersion
+from echod.search.documents import SearchDocument
+from echod.search.prepare import prepare
+from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
+
+_MIN_SIMILAR_LENGTH: Final = 4
+"""Shorter words are not looked up by similarity."""
+
+
+class FileContent(NamedTuple):
+    """A file as it was read. `settled` is false if it may change again without a new version."""
+
+    path: str
+    version: FileVersion
+    settled: bool
+    documents: Sequence[SearchDocument]
+    problem: str | None
+
+
+class CollectionWriter:
+    """Writes the documents of one collection in the running transaction."""
+
+    def __init__(self, connection: sqlite3.Connection, collection: int) -> None:
+        self._connection = connection
+        self._collection = collection
+        row = connection.execute(
+            "SELECT next_document, documents, passages FROM collection WHERE id = ?", (collection,)
+        ).fetchone()
+        self._next, self._documents, self._passages = row
+        self._words: Counter[str] = Counter()
+
+    def finish(self, now: float) -> None:
+        """Write the counts of the collection and of its words."""
+        self._connection.execute(
+            "UPDATE collection SET next_document = ?, documents = ?, passages = ?, indexed_at = ? WHERE id = ?",
+            (self._next, self._documents, self._passages, now, self._collection),
+        )
+        self._write_words()
+
+    def delete_file(self, file: int) -> None:
+        """Delete a file and its documents."""
+        rows = self._connection.execute("SELECT id, passages FROM document WHERE file = ?", (file,)).fetchall()
+        for document, passages in rows:
+            self._delete_document(document, passages)
+        self._connection.execute("DELETE FROM file WHERE id = ?", (file,))
+
+    def write_file(self, content: FileContent) -> None:
+        """Store a file. Documents that did not change keep their rows."""
+        connection = self._connection
+        values = (*content.version, content.settled, content.problem)
+        row = connection.execute(
+            "SELECT id FROM file WHERE collection = ? AND path = ?", (self._collection, content.path)
+        ).fetchone()
+        if row is None:
+            file = connection.execute(
+                "INSERT INTO file (collection, path, inode, size, modified_ns, changed_ns, settled, problem) "
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+                (self._collection, content.path, *values),
+            ).lastrowid
+        else:
+            file = row[0]
+            connection.execute(
+                "UPDATE file SET inode = ?, size = ?, modified_ns = ?, changed_ns = ?, settled = ?, problem = ? "
+                "WHERE id = ?",
+                (*values, file),
+            )
+        known: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
+        select = "SELECT digest, id, line, passages FROM document WHERE file = ? ORDER BY id DESC"
+        for digest, document, line, passages in connection.execute(select, (file,)).fetchall():
+            known[digest].append((document, line, passages))
+        new: list[tuple[str, SearchDocument]] = []
+        moved: list[tuple[int, int]] = []
+        for found in content.documents:
+            digest = _digest(found)
+            if same := known[digest]:
+                document, line, _ = same.pop()
+                if line != found.line:
+                    moved.append((found.line, document))
+            else:
+                new.append((digest, found))
+        connection.executemany("UPDATE document SET line = ? WHERE id = ?", moved)
+        for document, _, passages in (row for rows in known.values() for row in rows):
+            self._delete_document(document, passages)
+        for digest, found in new:
+            self._insert_document(file or 0, digest, found)
+
+    def _insert_document(self, file: int, digest: str, found: SearchDocument) -> None:
+        prepared = prepare(found)
+        document = self._collection * DOCUMENTS_PER_COLLECTION + self._next
+        self._next += 1
+        self._documents += 1
+        self._passages += len(prepared.passages)
+        connection = self._connection
+        connection.execute(
+            "INSERT INTO document (id, file, entry, kind, title, body, line, role, layer, category, domain, date, "
+            "source, confidence, suspicious, digest, passages) "
+            "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            (
+                document, file, found.id, found.kind.value, prepared.title, prepared.body, found.line, found.role,
+                found.layer, found.category, found.domain, found.date, prepared.source, found.confidence,
+                prepared.suspicious, digest, len(prepared.passages),
+            ),
+        )  # fmt: skip
+        connection.executemany(
+            "INSERT INTO citation (document, cite, path, name) VALUES (?, ?, ?, ?)",
+            [(document, cite.text, cite.path, cite.name) for cite in prepared.citations],
+        )
+        first = document * PASSAGES_PER_DOCUMENT
+        connection.executemany(
+            "INSERT INTO passage (rowid, words) VALUES (?, ?)",
+            [(first + number, " ".join(words)) for number, words in enumerate(prepared.passages)],
+        )
+        self._words.update({word for words in prepared.passages for word in words})
+
+    def _delete_document(self, document: int, passages: int) -> None:
+        connection = self._connection
+        first = document * PASSAGES_PER_DOCUMENT
+        rows = (first, first + passages - 1)
+        texts = connection.execute("SELECT words FROM passage WHERE rowid BETWEEN ? AND ?", rows).fetchall()
+        connection.execute("DELETE FROM passage WHERE rowid BETWEEN ? AND ?", rows)
+        connection.execute("DELETE FROM citation WHERE document = ?", (document,))
+        connection.execute("DELETE FROM document WHERE id = ?", (document,))
+        self._documents -= 1
+        self._passages -= passages
+        self._words.subtract({word for (text,) in texts for word in text.split(" ")})
+
+    def _write_words(self) -> None:
+        connection = self._connection
+        for word, change in self._words.items():
+            if len(word) < _MIN_SIMILAR_LENGTH or not change:
+                continue
+            row = connection.execute("SELECT id, documents FROM word WHERE word = ?", (word,)).fetchone()
+            if row is None:
+                number = connection.execute(
+                    "INSERT INTO word (word, documents) VALUES (?, ?)", (word, change)
+                ).lastrowid
+                connection.execute("INSERT INTO word_part (rowid, word) VALUES (?, ?)", (number, word))
+            elif row[1] + change > 0:
+                connection.execute("UPDATE word SET documents = ? WHERE id = ?", (row[1] + change, row[0]))
+            else:
+                connection.execute("DELETE FROM word WHERE id = ?", (row[0],))
+                connection.execute("DELETE FROM word_part WHERE rowid = ?", (row[0],))
+        self._words.clear()
+
+
+def _digest(document: SearchDocument) -> str:
+    return hashlib.sha256(repr(document._replace(line=0)).encode(errors="surrogatepass")).hexdigest()
