@@ -80,8 +80,8 @@ class PrunePlan(NamedTuple):
     @property
     def extent(self) -> PruneExtent:
         """How much it removes."""
-        removed = [a for a in self.actions if a.action in (PruneAction.ARCHIVE, PruneAction.COMPRESS)]
-        inscribed = sum(a.layer is Layer.INSCRIBED for a in removed)
+        removed = [a for a in self.actions if a.action not in (PruneAction.KEEP, PruneAction.CONDENSE)]
+        inscribed = sum(a.layer is Layer.INSCRIBED for a in self.actions if a in removed or a.learnings)
         return PruneExtent(self.lines_before, self.lines_after, len(self.actions), len(removed), inscribed)
 
     @property
