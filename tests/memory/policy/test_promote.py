@@ -9,7 +9,16 @@ from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.policy import PolicySettings, plan_promotion
 from echod.memory.policy.promote import find_recurring
-from tests.memory.policy.samples import ROLE, TODAY, entry, make_facts, memory_document, observation
+from tests.memory.policy.samples import (
+    ROLE,
+    TODAY,
+    entry,
+    make_facts,
+    memory_document,
+    observation,
+    prune_plan,
+    pruned_document,
+)
 
 
 def test_three_references_make_an_observation_inscribed() -> None:
@@ -102,3 +111,12 @@ def test_an_observation_that_recurs_in_three_workflows_becomes_inscribed(
 
     assert len(plan.promoted) == promoted
     assert len(find_recurring(ROLE, document, facts, PolicySettings(), TODAY)) == promoted
+
+
+def test_the_count_of_routine_tasks_is_never_promoted() -> None:
+    document = memory_document(*(observation(f"thing {letter}", age=3) for letter in "abcdef"), "## Own\n" + "x\n" * 20)
+    after = pruned_document(prune_plan(document, limit=38))
+    [summary] = [block for block in after.blocks if block.entry]
+    often = memory_document(summary.text.replace("in 1 workflow,", "in 9 workflows,"))
+
+    assert plan_promotion(ROLE, often, make_facts(often), PolicySettings(), TODAY).promoted == ()
