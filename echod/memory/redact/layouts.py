@@ -67,7 +67,9 @@ _NO_USERS = frozenset(
 )  # fmt: skip
 _ORACLE_THIN = re.compile(r"jdbc:oracle:(?:thin|oci):[\w$#]{1,30}/(?P<value>[^\s\"'@/`\uffff]{1,64})@")
 
-_TABLE_RULE = re.compile(r"^[ \t>]{0,8}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t\r]*$", re.MULTILINE)
+_TABLE_RULE = re.compile(
+    r"^[ \t>]{0,8}+\|?+[ \t]*+:?+-++:?+[ \t]*+(?:\|[ \t]*+:?+-++:?+[ \t]*+)*+\|?+[ \t\r]*+$", re.MULTILINE
+)
 _MAX_TABLE_LINE = 4_000
 _LOGIN_COLUMNS = re.compile(r"\b(?:user(?:name)?|login|account|e-?mail|host|server|name)\b", re.IGNORECASE)
 _CELL_MARKS = " \t*_`\"'"
