@@ -1,6 +1,6 @@
 """Recognise a project that was renamed or moved, and carry along what echod recorded about it.
 
-Recorded are its journal (undo, log), the rows of its stores in the database (ages, references, pins, jobs) and its
+The records are its journal (undo, log), the rows of its stores in the database (ages, references, pins, jobs) and its
 lines in the lists of projects and pauses. All of it is named by the project's path. A project counts as moved only if
 its old directory is gone; a copy is a project of its own.
 """
@@ -42,7 +42,7 @@ class MovedProject(NamedTuple):
 
 
 class RecordedProjects:
-    """What echod recorded about projects, by their paths: journals, rows and lists."""
+    """The records about projects by their paths: journals, rows of the database, and lists."""
 
     def __init__(self, journal: Path, database: Database, registry: ProjectRegistry, lock_file: Path) -> None:
         self._journal = Journal(journal)
@@ -145,7 +145,7 @@ def _store(key: str) -> Store:
 
 
 def _present_entries(store: Store) -> frozenset[tuple[str, str]]:
-    """Return role and id of each entry in a store's memory files. What cannot be read is left out."""
+    """Return role and id of each entry in a store's memory files. Unreadable files are left out."""
     found: set[tuple[str, str]] = set()
     for role in layout.list_roles(store).roles:
         try:

@@ -79,7 +79,7 @@ def discover_stores(projects: Iterable[Path], locator: ProjectLocator) -> Discov
         expected_roots.update(project / below for below in layout.STORE_DIRS)
         try:
             found_stores = locator.find_stores(project) if project.is_dir() else None
-        except (OSError, *GARBLED_ERRORS, RuntimeError):  # links that form a loop are a RuntimeError
+        except (OSError, *GARBLED_ERRORS):
             found_stores = None
         if found_stores is None:
             missing.append(project)

@@ -279,10 +279,17 @@ def _expand(directory: str, parts: Sequence[str]) -> Iterator[str]:
 def _subdirectories(directory: str, *, follow_links: bool) -> list[str]:
     try:
         with os.scandir(directory) as entries:
-            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=follow_links)]
+            names = [entry.name for entry in entries if _is_directory(entry, follow_links=follow_links)]
     except OSError:
         return []  # a directory that cannot be listed has no visible projects
     return [name for name in names if follow_links or not name.startswith(".")]
+
+
+def _is_directory(entry: os.DirEntry[str], *, follow_links: bool) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=follow_links)
+    except OSError:
+        return False  # a link to itself
 
 
 def _add_root(lines: list[str], root: Path) -> bool:

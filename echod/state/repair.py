@@ -150,8 +150,8 @@ def delete_project_rows(database: Database, project: str, stores: Collection[str
 def move_project_rows(database: Database, old: str, new: str, stores: Mapping[str, str]) -> int:
     """Give the rows of a project and its stores their new paths, and return their number.
 
-    `stores` maps old keys to new ones. A row that exists at the new path is replaced: what was recorded there since the
-    move says less than what was recorded before. A pending job is planned again from the disk.
+    `stores` maps old keys to new ones. A row that exists at the new path is replaced, since the older records are
+    more complete. A pending job is planned again from the disk.
     """
     paths = {**stores, old: new}
     with database.write_transaction() as connection:

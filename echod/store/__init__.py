@@ -8,6 +8,7 @@ Other packages import its modules, not this package, because most callers need o
     append, role_lock             a note without a commit, and the lock of other writers
     changes                       the values that jobs pass to a session
     leftovers, private_directory  files of echod's own in a store
+    skipped                       files that look like memory and are not used
     create, capabilities, fs      new stores and roles, the file system's abilities, safe system calls
     commit.steps                  the steps of a commit, for tracers
     journal.notices, .retention   items for the user, and the deletion of a store's journal
@@ -15,5 +16,6 @@ Other packages import its modules, not this package, because most callers need o
 All other modules are internal.
 
 Modules for other packages: `append`, `capabilities`, `changes`, `create`, `engine`, `errors`, `fs`, `git`, `layout`,
-`leftovers`, `limits`, `private_directory`, `reader`, `role_lock`, `session`, `snapshot`, `undo`.
+`leftovers`, `limits`, `private_directory`, `reader`, `role_lock`, `session`, `skipped`, `snapshot`,
+`undo`.
 """

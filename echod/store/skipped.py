@@ -46,7 +46,7 @@ def find_linked_stores(project: Path) -> tuple[SkippedItem, ...]:
 
 
 def find_skipped(store: Store) -> tuple[SkippedItem, ...]:
-    """Return what is passed over in a store, at most `MAX_SKIPPED` items. What cannot be listed is left out."""
+    """Return what is passed over in a store, at most `MAX_SKIPPED` items. Unreadable directories are left out."""
     items: list[SkippedItem] = []
     for item in (*_skipped_roles(store), *(item for role in layout.list_roles(store).roles for item in _files(role))):
         items.append(item)

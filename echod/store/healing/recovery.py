@@ -4,7 +4,7 @@ Recovery first sweeps staged files without a record, because afterwards its own 
 same. Then it goes through every intent, oldest first. A crash inside recovery is the same case again.
 
 Between the crash and now anything may have happened: `git clean` took the stage, a checkout put another version in
-place, an agent edited the file. So an intent of which nothing is visible is redone only if the files still have the
+place, an agent edited the file. So an intent without a visible change is redone only if the files still have the
 contents it was planned from. Otherwise it is rolled back, and the job plans again. And findings are consumed only if
 their entries are seen in the memory or in an archive. Otherwise they get their names back.
 """
@@ -97,7 +97,7 @@ def _is_outdated(context: CommitContext, record: CommitRecord) -> bool:
 
 
 def _take_back(context: CommitContext, record: CommitRecord) -> None:
-    """Roll back a commit of which nothing is visible.
+    """Roll back a commit without a visible change.
 
     If the stage was lost, claimed findings may have been lost with it. They get their names back from the journal.
     """

@@ -302,7 +302,7 @@ class Journal:
         """Return the roles of a store that have a journal, even if their directories no longer exist."""
         try:
             with os.scandir(self.store_directory(store)) as entries:
-                names = sorted(entry.name for entry in entries if entry.is_dir())
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return ()
         return tuple(Role(store, "" if name == _ROOT_ROLE else name) for name in names)
