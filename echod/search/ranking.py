@@ -3,7 +3,8 @@
 The score is made of how much of the query a document covers, where a rare word counts more than a common one:
 
 - the *best passage* counts most: its own words, and those of the title, which belongs to every passage;
-- the next two passages count a little, so does the share of the query that the whole document covers;
+- the next two passages count less, as does the share of the query that the whole document covers;
+- *synonyms* of the trade count half;
 - words that are *similar* to the rarest words of the query (`dedupe` and `deduplication`, a typo) are weaker evidence.
 
 The number of times that a word occurs in a passage hardly matters, since passages are short. So only the row ids of
@@ -20,21 +21,25 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
+from echod.search.synonyms import synonyms
 from echod.search.words import query_words, trigrams
 
 TITLE_WEIGHT: Final = 1.57
 """The weight of a word in the title; in a passage it is 1."""
 BOTH_WEIGHT: Final = 1.7
 """The weight of a word in title and passage."""
-NEXT_PASSAGES_WEIGHT: Final = 0.15
-COVERAGE_WEIGHT: Final = 0.4
+NEXT_PASSAGES_WEIGHT: Final = 0.4
+COVERAGE_WEIGHT: Final = 1.0
 SIMILAR_WEIGHT: Final = 0.35
 PREFIX_WEIGHT: Final = 0.5
 """The weight of a word that only begins like a word of the query which the index does not have."""
 MIN_SIMILARITY: Final = 0.5
 """The share of a word's trigrams that another word must have to be similar."""
 
-ROW_BUDGET: Final = 600
+SYNONYM_WEIGHT: Final = 0.5
+"""The weight of a word that means nearly the same."""
+
+ROW_BUDGET: Final = 1_200
 """How many rows of the rarest words are read. More common words are read only in passages that have one of those."""
 _MIN_READ_WORDS: Final = 2
 _MAX_ROWS: Final = 8_000
@@ -79,9 +84,13 @@ def rank(connection: sqlite3.Connection, collections: Collection[int], query: st
     titles: defaultdict[int, float] = defaultdict(float)
     passages: defaultdict[int, float] = defaultdict(float)
     coverage: defaultdict[int, float] = defaultdict(float)
-    for word in words:
-        found = rows[word]
-        value = rarity[word] * found.weight
+    evidence = [(rows[word], rarity[word] * rows[word].weight) for word in words]
+    evidence += [
+        (others, min(rarity[word], _rarity(others.frequency, index.total)) * SYNONYM_WEIGHT)
+        for word in words
+        if (others := index.read_synonyms(word)) is not None
+    ]
+    for found, value in evidence:
         for document in found.titles:
             titles[document] += value * TITLE_WEIGHT
         for passage in found.passages:
@@ -188,6 +197,11 @@ class _IndexRows:
                 count = max(count, count * rows.documents / seen)
             found += count
         return found
+
+    def read_synonyms(self, word: str) -> _WordRows | None:
+        """Return the rows with a word that means nearly the same; None if no such word is known."""
+        others = synonyms(word)
+        return _word_rows(self._row_ids(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS)) if others else None
 
     def similar(self, words: Sequence[str], rows: Mapping[str, _WordRows]) -> Mapping[int, float]:
         """Return the documents with words similar to the rarest words of the query."""
