@@ -567,7 +567,12 @@ class TestSummaries:
 
     def test_the_users_command_summarises_afterwards(self, archives: Archives, tmp_path: Path) -> None:
         prompts: list[str] = []
-        archives.summarizer = lambda prompt: prompts.append(prompt) or self.ANSWER
+
+        def answer(prompt: str) -> str:
+            prompts.append(prompt)
+            return self.ANSWER
+
+        archives.summarizer = answer
         archives.archive(simple(91).made.write(tmp_path))
         receipt = read_receipt(archives.root, 1)
         assert receipt is not None
