@@ -16,6 +16,7 @@ from echod.packs.installed import PackLocations
 from echod.paths import Paths, claude_home, codex_home
 from echod.projects import registry
 from echod.projects.discovery import DiscoveredStores, discover_stores
+from echod.projects.location import ProjectLocator
 from echod.projects.maintenance import MaintenancePolicy
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import ProjectSettings, ProjectSettingsCache
@@ -62,6 +63,7 @@ class ReadContext:
         self.paths = paths
         self.settings = settings
         self.reader = reader
+        self.locator = ProjectLocator.from_environment(environ)
         self.claude_home = claude_home(environ)
         self._codex_home = codex_home(environ) if settings.sessions.codex else None
         self._database = database
@@ -170,7 +172,8 @@ class ReadContext:
 
     def discover_stores(self) -> DiscoveredStores:
         """Return the present projects and stores: the registered ones and those that match the settings' globs."""
-        return discover_stores((*self.projects.roots(), *registry.expand_globs(self.settings.projects)))
+        roots = (*self.projects.roots(), *registry.expand_globs(self.settings.projects))
+        return discover_stores(roots, self.locator)
 
     def need_settings(self, project: Path) -> NeedSettings:
         """Return the settings that decide which work a project needs."""

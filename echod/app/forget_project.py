@@ -110,13 +110,15 @@ def settle_stores(paths: Paths, stores: Iterable[Store], clock: Callable[[], flo
         WorkerBusyError: a job is running.
         StoreError: the journal cannot be read.
     """
+    existing = [store for store in stores if store.root.is_dir()]
     remaining: list[Path] = []
+    if not existing:
+        return ()
     with worker_lock(paths.worker_lock, this_process(), _SETTLE_LOCK_SECONDS):
-        for store in stores:
-            if store.root.is_dir():
-                _close_store_commits(store, paths.journal, clock, _SETTLE_SECONDS)
-                Engine(paths.journal, limits=EngineLimits(), clock=clock).remove_private_directories(store)
-                remaining += list_private_files(store)
+        for store in existing:
+            _close_store_commits(store, paths.journal, clock, _SETTLE_SECONDS)
+            Engine(paths.journal, limits=EngineLimits(), clock=clock).remove_private_directories(store)
+            remaining += list_private_files(store)
     return tuple(remaining)
 
 

@@ -10,13 +10,15 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.paths import Paths, claude_home, conversations_name
+from echod.paths import Paths, conversations_name
 from echod.projects.discovery import discover_stores
+from echod.projects.location import ProjectLocator
 from echod.projects.registry import ProjectRegistry, expand_globs
+from echod.search.artifacts import ArtifactSource
 from echod.search.conversation_source import ConversationSource
 from echod.search.documents import DocumentSource
 from echod.search.memory_source import ArchiveSource, MemorySource
-from echod.store.layout import Store, global_store, packs_store, project_root
+from echod.store.layout import Store, global_store, packs_store
 
 
 class SearchScope(StrEnum):
@@ -31,7 +33,7 @@ class SearchLocations(NamedTuple):
     """The places that sources are made of. `globs` are the projects of the settings."""
 
     paths: Paths
-    claude_home: Path
+    locator: ProjectLocator
     globs: Sequence[str]
     conversations: Path
     """The directory with the conversations of each project."""
@@ -42,9 +44,9 @@ class SearchLocations(NamedTuple):
     ) -> SearchLocations:
         """Return the locations of this user. `conversations` is the setting `sessions.root`."""
         base = Path(conversations).expanduser() if conversations else paths.sessions
-        return cls(paths, project_root(claude_home(environ)), globs, base)
+        return cls(paths, ProjectLocator.from_environment(environ), globs, base)
 
-    def project_sources(self, stores: Iterable[Store]) -> Iterator[DocumentSource]:
+    def project_sources(self, stores: Sequence[Store]) -> Iterator[DocumentSource]:
         """Yield the sources of one project, which has these stores."""
         projects: dict[Path, None] = {}
         for store in stores:
@@ -54,11 +56,16 @@ class SearchLocations(NamedTuple):
         for project in projects:
             for root in (self.conversations / conversations_name(project), project / ".rune"):
                 yield ConversationSource(root / "memory", str(project))
+        yield from self.artifact_sources(stores)
+
+    def artifact_sources(self, stores: Iterable[Store]) -> Iterator[DocumentSource]:
+        """Yield the source of what workflows left behind in the project with these stores."""
+        yield from {store.project: ArtifactSource(store.project) for store in stores}.values()
 
     def global_sources(self) -> Iterator[DocumentSource]:
         """Yield the sources that belong to no project."""
-        yield MemorySource(global_store(self.claude_home))
-        yield MemorySource(packs_store(self.claude_home))
+        yield MemorySource(global_store(self.locator.agent_home))
+        yield MemorySource(packs_store(self.locator.agent_home))
 
     def all_sources(self) -> Iterator[DocumentSource]:
         """Yield the sources of all projects that echod maintains, and the global ones.
@@ -67,10 +74,10 @@ class SearchLocations(NamedTuple):
             EchodError: the list of projects cannot be read.
         """
         projects = (*ProjectRegistry(self.paths.projects).roots(), *expand_globs(self.globs))
-        yield from self.project_sources(discover_stores(projects).stores)
+        yield from self.project_sources(discover_stores(projects, self.locator).stores)
         yield from self.global_sources()
 
-    def sources(self, scope: SearchScope, stores: Iterable[Store]) -> tuple[DocumentSource, ...]:
+    def sources(self, scope: SearchScope, stores: Sequence[Store]) -> tuple[DocumentSource, ...]:
         """Return the sources of a scope, for a user in the project with these stores. Each source appears once."""
         chosen: list[DocumentSource] = []
         if scope is not SearchScope.GLOBAL:

@@ -16,10 +16,11 @@ from pathlib import Path
 import psutil
 
 from echod.app.context import ReadContext, process_is_alive
+from echod.app.moved_projects import RecordedProjects
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.archive import SessionServices
 from echod.jobs.observe import ObserveContext
-from echod.paths import Paths, claude_home
+from echod.paths import Paths
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.scheduler.worker import JobSettings, Worker
 from echod.sessions.needs import SessionNeedFinder
@@ -35,7 +36,6 @@ from echod.state.session_log import SessionHint, SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
-from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
 
 
@@ -103,6 +103,11 @@ class Services:
         return ReadContext(self.paths, self.settings, self._environ, self.engine, database, records_workflows=True)
 
     @cached_property
+    def recorded_projects(self) -> RecordedProjects:
+        """The records about projects by their paths, to be carried along when one is moved."""
+        return RecordedProjects(self.paths.journal, self._database, self.read_context.projects, self.paths.worker_lock)
+
+    @cached_property
     def queue(self) -> JobQueue:
         """The queue, in which this process claims jobs."""
         this_process = ProcessIdentity(os.getpid(), psutil.Process().create_time())
@@ -145,7 +150,7 @@ class Services:
             projects=lambda: context.discover_stores().projects,
             register=register if self.settings.hooks.register_projects else None,
             observations_enabled=lambda project: context.project_settings.read(project).settings.observe,
-            global_store=project_root(claude_home(self._environ) / "echoes"),
+            locator=context.locator,
             session_hint=self._record_session_hint,
         )
         return Inbox(context.spool, self._hook_events, settings)

@@ -54,7 +54,7 @@ def select_root(context: CommandContext, read_context: ReadContext, root: Path |
 
 def absolute_root(context: CommandContext, root: Path) -> Path:
     """Return the absolute form of a directory that the user named."""
-    return Path(context.cwd / root.expanduser()).absolute()
+    return context.absolute_path(root)
 
 
 def job_role(root: SessionRoot) -> Role:

@@ -85,3 +85,28 @@ class BriefReport(NamedTuple):
     omitted: int
     notice: str | None = None
     schema: int = SCHEMA
+
+
+class ImportedAccess(NamedTuple):
+    """The days on which an entry was used, according to an imported log."""
+
+    id: str
+    store: str
+    role: str
+    title: str
+    days: tuple[str, ...]
+
+
+class AccessImportReport(NamedTuple):
+    """`echod import-access`. `new` references were recorded; in a dry run none are.
+
+    `unmatched` rows belong to no entry of today, and `undated` rows have no readable time.
+    """
+
+    files: tuple[str, ...]
+    rows: int
+    unmatched: int
+    undated: int
+    new: int
+    entries: tuple[ImportedAccess, ...] = ()
+    schema: int = SCHEMA

@@ -7,6 +7,7 @@ the memory. Dropped events are counted by reason, so that the user can find out 
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import threading
@@ -22,16 +23,21 @@ from echod.files import read_regular
 from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
+from echod.memory.reported_learning import parse_learning
 from echod.paths import is_openable_path
+from echod.projects.location import ProjectLocator
 from echod.projects.worktrees import main_worktree_path
 from echod.state.hook_events import HookEventLog
 from echod.state.session_log import SessionHint
 from echod.store import layout
+from echod.store.create import create_findings_file
+from echod.store.errors import StoreError
 from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
 RECEIVED, REGISTERED, NOTED = "received", "the project was registered", "the session is archived"
+LEARNED = "the learning became a finding"
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _DEFINITION_FIELDS = ("customAgentType", "spawnedAgentType")
@@ -58,7 +64,7 @@ class InboxSettings(NamedTuple):
         projects: returns the resolved roots of the projects that are maintained now.
         register: registers a project when a session starts in it; None if the user did not enable that.
         observations_enabled: returns whether a project allows observations.
-        global_store: the global store, which belongs to no project.
+        locator: the rule by which a session's directory belongs to a project.
         session_hint: records that a session ended or is being compacted; false if no one needs that.
     """
 
@@ -66,7 +72,7 @@ class InboxSettings(NamedTuple):
     projects: Callable[[], Collection[Path]]
     register: Callable[[Path], None] | None
     observations_enabled: Callable[[Path], bool]
-    global_store: Path
+    locator: ProjectLocator
     session_hint: Callable[[Path, str, SessionHint], bool] = lambda *_: False
 
 
@@ -186,6 +192,8 @@ class Inbox:
                 return self._handle_session(event, projects, SessionHint(ended_at=spooled.spooled_at))
             case "pre-compact":
                 return self._handle_session(event, projects, SessionHint(compacting_at=spooled.spooled_at))
+            case "learn":
+                return _handle_learning(spooled, event)
             case _:
                 return RECEIVED
 
@@ -244,14 +252,33 @@ class Inbox:
             root = main_worktree_path(directory)
         except (OSError, ValueError):  # not a path: too long, or with invalid characters
             return DropReason.NO_DIRECTORY
-        for candidate in (root, *root.parents):
-            try:
-                stores = layout.find_stores(candidate)
-            except OSError:
-                continue
-            if stores and stores[0].root != self._settings.global_store:
-                return stores[0]
-        return DropReason.NO_STORE
+        try:
+            project = self._settings.locator.find_project(root)
+            stores = () if project is None else self._settings.locator.find_stores(project)
+        except OSError:
+            return DropReason.NO_STORE
+        return stores[0] if stores else DropReason.NO_STORE
+
+
+def _handle_learning(spooled: SpooledEvent, event: Mapping[str, object]) -> str | None:
+    """Write a reported learning to a findings file of its own. Return the outcome; None to try again later.
+
+    The name of the file depends on the event, so that an event which is read twice is written once.
+    """
+    learning = parse_learning(event, local_date(spooled.spooled_at))
+    if learning is None:
+        return ObservationDropReason.UNREADABLE
+    role = Role(layout.store_at(Path(learning.store)), learning.role)
+    try:
+        known = any(store.key == learning.store for store in layout.find_stores(role.store.project))
+        if not known or not any(existing.name == role.name for existing in layout.find_roles(role.store)):
+            return DropReason.NO_STORE if not known else DropReason.NO_ROLE
+        name = f"mcp-{spooled.name.partition('.')[0]}-findings.md"
+        create_findings_file(role, name, learning.data, os.getpid())
+    except (OSError, StoreError) as error:  # perhaps for a moment only
+        log.warning("learning_not_written", role=str(role.path), error=str(error))
+        return None
+    return LEARNED
 
 
 def has_memory_file(role: Role) -> bool:

@@ -21,6 +21,7 @@ from echod.isolation import left_alone_text
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Layer
 from echod.memory.policy_model import PolicySettings
+from echod.memory.text import pluralize
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
 from echod.scheduler.needs import NeedSettings, NeedsReport, ReadProblem, find_needs, read_problem, stat_if_present
 from echod.sessions.needs import SessionNeedFinder
@@ -155,10 +156,24 @@ class MaintenanceNeedFinder:
         referenced = self._entries.list_often_referenced(
             role.store.key, role.name, Layer.OBSERVATIONS, policy.promote_references, today
         )
-        if referenced and memory is not None:
+        recurring = self._recurring(role, memory, policy, today)
+        if recurring and memory is not None:
+            referenced = tuple(sorted({*referenced, *recurring}))
+            reason = f"{pluralize(len(referenced), 'observation')} referenced or reported often"
+            yield _build_need(JobKind.PROMOTE, role, reason, now, (mode, memory, referenced))
+        elif referenced and memory is not None:
             count = f"{len(referenced)} observation{'' if len(referenced) == 1 else 's'}"
             reason = f"{count} referenced {policy.promote_references} times or more"
             yield _build_need(JobKind.PROMOTE, role, reason, now, (mode, memory, referenced))
+
+    def _recurring(
+        self, role: Role, version: FileVersion | None, policy: PolicySettings, today: date
+    ) -> tuple[str, ...]:
+        """Return the ids of observations that recur often enough. Uses the plan that was just made."""
+        if version is None:
+            return ()
+        plan = self._inspections.plan(role, role.memory, version, self._entries, policy, today, record_entries=True)
+        return () if plan is None else plan.recurring
 
     def _need_reason(
         self, role: Role, file: Path, version: FileVersion | None, policy: PolicySettings, today: date

@@ -16,7 +16,16 @@ from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.isolation import error_reason
 from echod.jobs import archive, compress, consolidate, observe, promote, prune
-from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDeferred,
+    JobDone,
+    JobFailed,
+    JobOutcome,
+    JobResources,
+    JobStalled,
+)
 from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
 from echod.log import get_logger
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
@@ -27,7 +36,7 @@ from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
 from echod.store.engine import Engine
-from echod.store.errors import BusyError, RefusedError, StoreError
+from echod.store.errors import BusyError, RefusedError, StoreError, is_disk_full
 from echod.store.layout import Role, Store
 from echod.workflows.model import GateState, Verdict
 
@@ -177,7 +186,7 @@ class Worker:
             raise
         except EchodError as error:
             log.warning("job_failed", error=str(error), cause=repr(error.__cause__))
-            return FinishedJob(job, JobFailed(str(error)))
+            return FinishedJob(job, JobStalled(str(error)) if is_disk_full(error) else JobFailed(str(error)))
         except Exception as error:
             log.exception("job_crashed")
             return FinishedJob(job, JobFailed(error_reason(error)))
@@ -251,5 +260,7 @@ class Worker:
                 self._queue.defer(job, reason, until, now)
             case JobBlocked(reason):
                 self._queue.give_up(job, reason, now)
+            case JobStalled(error):
+                self._queue.stall(job, error, now)
             case JobFailed(error):
                 self._queue.fail(job, error, now)

@@ -160,6 +160,17 @@ _ENTRIES: Final = (
         PRIMARY KEY (store, entry_id, cause)
     ) STRICT, WITHOUT ROWID
     """,
+    # Groups of entries that a client of the MCP server declared as related.
+    """
+    CREATE TABLE related_entry (
+        store TEXT NOT NULL,
+        group_id TEXT NOT NULL,
+        entry_id TEXT NOT NULL,
+        similarity REAL NOT NULL,
+        PRIMARY KEY (store, group_id, entry_id)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX related_entry_id ON related_entry (store, entry_id)",
     """
     CREATE TABLE pin (
         store TEXT NOT NULL,
@@ -182,7 +193,7 @@ _ENTRIES: Final = (
         store TEXT NOT NULL,
         role TEXT NOT NULL,
         last_pruned_on TEXT,
-        archived_inscribed INTEGER NOT NULL DEFAULT 0,
+        archived_learnings INTEGER NOT NULL DEFAULT 0,
         held_since REAL,
         released INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (store, role)
