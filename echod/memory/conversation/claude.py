@@ -26,6 +26,7 @@ from echod.memory.conversation.model import (
     one_line,
     parse_timestamp,
     record_key,
+    word_of,
 )
 
 KNOWN_TYPES = frozenset(
@@ -73,7 +74,7 @@ def is_record(value: object) -> bool:
     """Return whether a parsed line is a record of such a transcript."""
     if not isinstance(value, Mapping):
         return False
-    return value.get("type") in KNOWN_TYPES or ("type" not in value and _role(value) is not None)
+    return word_of(value.get("type")) in KNOWN_TYPES or ("type" not in value and _role(value) is not None)
 
 
 def record_facts(record: Mapping[str, object]) -> RecordFacts:
@@ -110,7 +111,7 @@ def read_record(record: Mapping[str, object]) -> RecordReading:
 
 def _role(record: Mapping[str, object]) -> Speaker | None:
     message = record.get("message")
-    role = message.get("role") if isinstance(message, Mapping) else None
+    role = word_of(message.get("role")) if isinstance(message, Mapping) else ""
     return Speaker(role) if role in (Speaker.USER, Speaker.ASSISTANT) else None
 
 
@@ -139,7 +140,7 @@ def _read_user(record: Mapping[str, object]) -> RecordReading:
 def _is_from_user(record: Mapping[str, object]) -> bool:
     origin = record.get("origin")
     kind = origin.get("kind") if isinstance(origin, Mapping) else None
-    if kind in _NOT_TYPED_ORIGINS or record.get("promptSource") in _NOT_TYPED_SOURCES:
+    if word_of(kind) in _NOT_TYPED_ORIGINS or word_of(record.get("promptSource")) in _NOT_TYPED_SOURCES:
         return False
     if record.get("isCompactSummary") is True or record.get("isVisibleInTranscriptOnly") is True:
         return False
