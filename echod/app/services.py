@@ -195,6 +195,7 @@ class Services:
         if not self.read_context.session_projects.enabled([project]):
             return False
         self.session_log.put_hint(session_id, hint, self._clock())
+        self.session_need_finder.look_again()
         return True
 
     @cached_property

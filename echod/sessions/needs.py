@@ -128,6 +128,11 @@ class SessionNeedFinder:
                 self._looked_for, self._looked_at = wanted, now
             return self._found.get(project, ())
 
+    def look_again(self) -> None:
+        """Look at the disk at the next question, because a session has just ended."""
+        with self._lock:
+            self._looked_for = frozenset()
+
     def transcripts_of(self, project: Path, session: str, now: float) -> tuple[Transcript, ...]:
         """Return the transcripts of one session, the oldest first."""
         return tuple(one for one in self.transcripts(project, now) if one.session == session)

@@ -98,8 +98,9 @@ def switch_on(context: CommandContext, read_context: ReadContext, project: Path)
     """Archive the conversations of a project from now on."""
     context.paths.create_directories()
     projects = read_context.session_projects
-    _print_created(context, projects.root(project))
     is_new = projects.switch_on(project)
+    if projects.choice(project).enabled:
+        _print_created(context, projects.root(project))
     if (choice := projects.choice(project)).enabled:
         context.print_info(
             wrap("Conversations are archived from now on." if is_new else "Conversations are archived already.")

@@ -22,6 +22,7 @@ from echod.memory.conversation.model import (
     parse_timestamp,
     record_key,
     shorten,
+    word_of,
 )
 
 MAX_COMMAND_CHARACTERS = 80
@@ -69,7 +70,7 @@ def _text(fields: Mapping[str, object], *names: str) -> str:
 
 def _host_messages(messages: Iterable[Mapping[str, object]]) -> Iterator[TranscriptMessage]:
     for number, message in enumerate(messages):
-        role = message.get("role")
+        role = word_of(message.get("role"))
         if role not in (Speaker.USER, Speaker.ASSISTANT):
             continue
         speaker = Speaker(str(role))
