@@ -36,6 +36,7 @@ TOPICS = (
     Topic("queue", "The queue against its history", 90),
     Topic("redaction", "Secrets", 120),
     Topic("compression", "Compression", 60, timed=False),
+    Topic("search", "Search", 300),
     Topic("durability", "Durability", 300, timed=False),
     Topic("long_run", "A hundred days", 500, timed=False),
     Topic("peaks", "Memory at its peak", 240, timed=False),
