@@ -10,9 +10,10 @@ from enum import IntEnum
 from typing import Final
 
 GARBLED_ERRORS: Final = (
-    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RecursionError, MemoryError,
+    ValueError, TypeError, LookupError, AttributeError, ArithmeticError, RuntimeError, MemoryError,
 )  # fmt: skip
-"""Every error of decoding a file whose content may be anything. `ValueError` includes JSON's and those of encodings."""
+"""Every error of decoding a file whose content may be anything. `ValueError` includes JSON's and those
+of encodings, `RuntimeError` too deep recursion and links that form a loop."""
 
 
 class ExitCode(IntEnum):

@@ -10,6 +10,7 @@ import io
 import logging
 import logging.handlers
 import os
+import re
 import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
@@ -29,6 +30,7 @@ _MAX_LOG_BYTES = 1_000_000
 _LOG_BACKUPS = 4
 _REPEAT_SECONDS = 60.0
 _MAX_REMEMBERED_LINES = 256
+_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SYSLOG_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 
 
@@ -126,10 +128,22 @@ def _build_processors(
     if for_terminal:
         colors = not environ.get("NO_COLOR")
         plain_traceback = structlog.dev.plain_traceback
-        return [strip, structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain_traceback)]
+        return [
+            strip,
+            _escape_values,
+            structlog.dev.ConsoleRenderer(colors=colors, exception_formatter=plain_traceback),
+        ]
     tracebacks = structlog.processors.ExceptionRenderer(ExceptionDictTransformer(show_locals=False, max_frames=20))
     json = structlog.processors.JSONRenderer(ensure_ascii=False)
     return [strip, tracebacks, _with_syslog_priority(json) if _is_journal(stream, environ) else json]
+
+
+def _escape_values(_logger: Any, _name: str, event: MutableMapping[str, Any]) -> MutableMapping[str, Any]:
+    """Escape control characters in the values, such as names of files, which could act on the terminal."""
+    for key, value in event.items():
+        if isinstance(value, str):
+            event[key] = _CONTROL_CHARACTERS.sub(lambda match: f"\\x{ord(match[0]):02x}", value)
+    return event
 
 
 def _with_syslog_priority(

@@ -8,11 +8,15 @@ inspections. An idle daemon writes only there, so that it writes nothing to the 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import pwd
 import stat
-from collections.abc import Mapping
+import sys
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final, NamedTuple
 
 import platformdirs
 
@@ -34,6 +38,17 @@ class Paths:
     state: Path
     runtime: Path
     config_file: Path
+    data: Path | None = None
+
+    @property
+    def sessions(self) -> Path:
+        """The default directory of conversation archives. They are the user's data, not state of echod."""
+        return (self.data or self.state / "data") / "sessions"
+
+    @property
+    def session_projects(self) -> Path:
+        """The projects whose conversations are archived because the user asked for it, one absolute path a line."""
+        return self.state / "session-projects"
 
     @property
     def database(self) -> Path:
@@ -158,24 +173,80 @@ def paths_from_environment(environ: Mapping[str, str]) -> Paths:
     """Return the platform's directories, or those of `ECHOD_STATE_DIR`, `ECHOD_RUNTIME_DIR` and `ECHOD_CONFIG`.
 
     Raises:
-        ConfigurationError: one of those variables is not an absolute path.
+        ConfigurationError: one of those variables is not an absolute path, or there is no home directory.
     """
-    state = _absolute(environ, "ECHOD_STATE_DIR") or platformdirs.user_state_path(APP_NAME)
+    state = _absolute(environ, "ECHOD_STATE_DIR") or _user_directory(environ, _STATE_HOME)
     runtime = _absolute(environ, "ECHOD_RUNTIME_DIR") or _default_runtime(environ, state)
-    config = _absolute(environ, "ECHOD_CONFIG") or platformdirs.user_config_path(APP_NAME) / "config.toml"
-    return Paths(state=state, runtime=runtime, config_file=config)
+    config = _absolute(environ, "ECHOD_CONFIG") or _user_directory(environ, _CONFIG_HOME) / "config.toml"
+    # A state directory of one's own holds everything: a second installation must not share the user's data.
+    data = None if environ.get("ECHOD_STATE_DIR") else _user_directory(environ, _DATA_HOME)
+    return Paths(state=state, runtime=runtime, config_file=config, data=data)
+
+
+def home_directory(environ: Mapping[str, str]) -> Path:
+    """Return the user's home directory: `HOME`, else that of the user's account.
+
+    Raises:
+        ConfigurationError: there is neither, as for a user id that a container made up.
+    """
+    home = Path(environ.get("HOME", ""))
+    if home.is_absolute():
+        return home
+    try:
+        return Path(pwd.getpwuid(os.getuid()).pw_dir)
+    except KeyError as error:
+        raise ConfigurationError(
+            f"HOME is not set, and the user id {os.getuid()} has no account with a home directory. "
+            "Set HOME to a directory of yours."
+        ) from error
 
 
 def claude_home(environ: Mapping[str, str]) -> Path:
     """Return Claude Code's own directory: `CLAUDE_CONFIG_DIR`, else `~/.claude`."""
-    return _absolute(environ, "CLAUDE_CONFIG_DIR") or Path.home() / ".claude"
+    return _absolute(environ, "CLAUDE_CONFIG_DIR") or home_directory(environ) / ".claude"
+
+
+class _UserDirectory(NamedTuple):
+    """A directory of the user for all programs: its place below the home directory, and how to find echod's in it."""
+
+    default: str
+    find: Callable[[str], Path]
+
+
+_IS_MACOS: Final = sys.platform == "darwin"
+_MACOS_DEFAULT: Final = "Library/Application Support"
+_STATE_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/state", platformdirs.user_state_path)
+_DATA_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/share", platformdirs.user_data_path)
+_CONFIG_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".config", platformdirs.user_config_path)
+
+
+def _user_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Path:
+    try:
+        return directory.find(APP_NAME)
+    except RuntimeError:  # platformdirs found no home directory
+        return home_directory(environ) / directory.default / APP_NAME
+
+
+def conversations_name(project: Path) -> str:
+    """Return the name of a project's directory of conversations: readable, and different for every path."""
+    digest = hashlib.sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in project.name).strip("-.")
+    return f"{name[:60] or 'project'}-{digest}"
+
+
+def codex_home(environ: Mapping[str, str]) -> Path:
+    """Return Codex's own directory: `CODEX_HOME`, else `~/.codex`."""
+    return _absolute(environ, "CODEX_HOME") or home_directory(environ) / ".codex"
 
 
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:
     # A shell without a login session (cron, ssh to another user) lacks the variable, but must find the files of a
-    # daemon that has one. platformdirs would return a path in the shared /tmp.
+    # daemon that has one. After su or sudo the variable is another user's. platformdirs would return a path in the
+    # shared /tmp.
     for base in (Path(environ.get("XDG_RUNTIME_DIR", "")), RUN_USER / str(os.getuid())):
-        if base.is_absolute() and base.is_dir() and foreign_reason(base / APP_NAME, os.getuid()) is None:
+        # Root's own directory can be seen after su, and not used.
+        usable = base.is_absolute() and base.is_dir() and os.access(base, os.W_OK | os.X_OK)
+        if usable and foreign_reason(base / APP_NAME, os.getuid()) is None:
             return base / APP_NAME
     return state / "run"
 
@@ -209,10 +280,15 @@ def _absolute(environ: Mapping[str, str], name: str) -> Path | None:
     value = environ.get(name, "")
     if not value:
         return None
-    path = Path(value).expanduser()
+    path = expand_home(value)
     if not path.is_absolute():
         raise ConfigurationError(f"{name} must be an absolute path, not {value!r}; change it or unset it.")
     return path
+
+
+def expand_home(path: str | Path) -> Path:
+    """Replace `~` and `~user` at the beginning of a path. Where there is no such home directory, the path stays."""
+    return Path(os.path.expanduser(path))  # noqa: PTH111  Path raises an error for an unknown user
 
 
 def not_absolute_reason(pattern: str) -> str | None:

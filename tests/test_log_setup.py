@@ -95,3 +95,21 @@ def test_a_log_file_that_cannot_be_written_is_ignored(tmp_path: Path, capfd: pyt
     structlog.get_logger("echod.test").info("job_finished")
 
     assert capfd.readouterr() == ("", "")
+
+
+def test_the_same_problem_is_not_logged_several_times_a_second() -> None:
+    now = 100.0
+    repeat_filter = log_setup.RepeatFilter(lambda: now)
+
+    def passes(**fields: object) -> dict[str, object] | None:
+        try:
+            return dict(repeat_filter(None, "warning", {"event": "database_unavailable", **fields}))
+        except structlog.DropEvent:
+            return None
+
+    assert passes(error="full") == {"event": "database_unavailable", "error": "full"}
+    assert passes(error="full") is None
+    assert passes(error="locked") is not None
+    assert [passes(job=1), passes(job=1)] == [{"event": "database_unavailable", "job": 1}] * 2
+    now = 161.0
+    assert passes(error="full") == {"event": "database_unavailable", "error": "full", "repeated": 1}

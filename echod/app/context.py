@@ -13,20 +13,25 @@ from pathlib import Path
 from echod.inbox.spool import Spool
 from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
 from echod.packs.installed import PackLocations
-from echod.paths import Paths, claude_home
+from echod.paths import Paths, claude_home, codex_home
 from echod.projects import registry
 from echod.projects.discovery import DiscoveredStores, discover_stores
+from echod.projects.location import ProjectLocator
 from echod.projects.maintenance import MaintenancePolicy
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import ProjectSettings, ProjectSettingsCache
 from echod.scheduler.gate import ProjectGate
 from echod.scheduler.needs import NeedSettings
+from echod.sessions.needs import HostState, SessionNeedFinder
+from echod.sessions.projects import SessionProjects
+from echod.sessions.transcripts import TranscriptFinder, host_retention_days
 from echod.settings.values import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.hook_events import HookEventLog
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
+from echod.state.session_log import SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
@@ -58,7 +63,9 @@ class ReadContext:
         self.paths = paths
         self.settings = settings
         self.reader = reader
-        self._claude_home = claude_home(environ)
+        self.locator = ProjectLocator.from_environment(environ)
+        self.claude_home = claude_home(environ)
+        self._codex_home = codex_home(environ) if settings.sessions.codex else None
         self._database = database
         self._records_workflows = records_workflows
 
@@ -80,7 +87,7 @@ class ReadContext:
             reader=self.reader,
             workflows=workflow_log,
             recorder=workflow_log if self._records_workflows else None,
-            claude_home=self._claude_home,
+            claude_home=self.claude_home,
             processes=SystemProcessTable(),
             limits=GateLimits(quiet_seconds=self.settings.quiet_seconds, sessions=self.settings.gate.sessions),
         )
@@ -96,6 +103,41 @@ class ReadContext:
         return ReviewCollector(self.entries, self.inspections)
 
     @cached_property
+    def session_projects(self) -> SessionProjects:
+        """The projects whose conversations are archived."""
+        return SessionProjects(self.paths, self.settings.sessions, self._settings_of)
+
+    @cached_property
+    def session_need_finder(self) -> SessionNeedFinder:
+        """The finder of sessions that have to be archived."""
+        return SessionNeedFinder(
+            self.session_projects,
+            TranscriptFinder(self.claude_home, self._codex_home),
+            self.session_log,
+            idle_seconds=self.settings.sessions.idle_minutes * 60,
+            summarises=bool(self.settings.sessions.summary_command),
+        )
+
+    @cached_property
+    def session_log(self) -> SessionLog | None:
+        """The transcripts that were read."""
+        return None if self._database is None else SessionLog(self._database)
+
+    def host_state(self, project: Path, now: float) -> HostState:
+        """Return what the host still has of a project's conversations."""
+        enabled = bool(self.session_projects.enabled([project]))
+        waiting = self.session_need_finder.waiting(project, now) if enabled else ()
+        return HostState(project, enabled, waiting, self.host_days)
+
+    @property
+    def host_days(self) -> int:
+        """For how many days the host keeps transcripts, by its own settings."""
+        return host_retention_days(self.claude_home)
+
+    def _settings_of(self, project: Path) -> ProjectSettings:
+        return self.project_settings.read(project).settings
+
+    @cached_property
     def spool(self) -> Spool:
         """The spooled hook events."""
         return Spool(self.paths.spool)
@@ -103,7 +145,7 @@ class ReadContext:
     @cached_property
     def pack_locations(self) -> PackLocations:
         """The locations of doc packs and of the global store."""
-        return PackLocations(project_root(self._claude_home), self.settings.packs.registries)
+        return PackLocations(project_root(self.claude_home), self.settings.packs.registries)
 
     @cached_property
     def queue_view(self) -> QueueView | None:
@@ -130,7 +172,8 @@ class ReadContext:
 
     def discover_stores(self) -> DiscoveredStores:
         """Return the present projects and stores: the registered ones and those that match the settings' globs."""
-        return discover_stores((*self.projects.roots(), *registry.expand_globs(self.settings.projects)))
+        roots = (*self.projects.roots(), *registry.expand_globs(self.settings.projects))
+        return discover_stores(roots, self.locator)
 
     def need_settings(self, project: Path) -> NeedSettings:
         """Return the settings that decide which work a project needs."""

@@ -8,6 +8,8 @@ reported as a bug of echod. A module of its own because `root` is the table of c
 from __future__ import annotations
 
 import errno
+import os
+import sys
 from collections.abc import Sequence
 from typing import Final
 
@@ -33,16 +35,37 @@ def run(arguments: Sequence[str]) -> int:
         EchodError: the command failed; its text is for the user.
     """
     try:
-        return run_command_line(arguments)
+        code = run_command_line(arguments)
+        sys.stdout.flush()  # at exit the interpreter itself would complain
     except BrokenPipeError:
         raise
     except MemoryError as error:
         raise SystemFailureError("There is not enough memory for this command. Name fewer or smaller files.") from error
     except OSError as error:
+        if _is_about_output(error):
+            _discard_output()
+            raise SystemFailureError(f"The output cannot be written: {os_reason(error)}.") from error
         if error.errno is None or error.errno in _CALLERS_FAULTS:
             raise
         log.exception("command_failed")
         raise SystemFailureError(_describe(error)) from error
+    return code
+
+
+def _is_about_output(error: OSError) -> bool:
+    """Return whether an error is about standard output: the code that prints raised it, and it names no file."""
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    module = "" if trace is None else str(trace.tb_frame.f_globals.get("__name__", ""))
+    return error.filename is None and module.startswith(("click.", "echod.cli."))
+
+
+def _discard_output() -> None:
+    """Let the interpreter write what is left to nowhere, so that it does not complain at exit."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 def _describe(error: OSError) -> str:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import sys
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from types import TracebackType
@@ -19,14 +20,17 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 
 from echod import paths
 from echod.cli.output import WIDTH, escape_unsafe, sanitize
-from echod.errors import UsageError
+from echod.errors import UsageError, os_reason
 from echod.log import configure_lazily
 from echod.paths import is_utf8, not_utf8_message
+from echod.projects.location import ProjectLocator
+from echod.runtime.locks import paths_of_running_daemon
 from echod.runtime.wake import write_wake_file
 from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
 from echod.settings.values import Settings
 from echod.store import layout
 from echod.store.layout import Store
+from echod.store.skipped import find_linked_stores
 
 if TYPE_CHECKING:
     from echod.app.context import ReadContext
@@ -54,7 +58,8 @@ class CommandContext:
     """The process environment, the working directory and the verbosity, read once at the start of a command."""
 
     environ: Mapping[str, str]
-    cwd: Path
+    cwd: Path | None
+    """The working directory; None if it was deleted or may not be entered."""
     quiet: bool = False
     long_lived: bool = False
     """Whether this process runs for long and must not load the libraries that check settings."""
@@ -62,18 +67,37 @@ class CommandContext:
     @classmethod
     def from_process(cls, config: Path | None = None, *, quiet: bool = False, no_color: bool = False) -> Self:
         """Build the context from this process and the options of echod itself; `config` is a settings file."""
-        cwd = Path.cwd()
         environ = dict(os.environ)
-        if config is not None:
-            environ["ECHOD_CONFIG"] = str(cwd / config.expanduser())
         if no_color:
             environ["NO_COLOR"] = "1"
-        return cls(environ, cwd, quiet=quiet)
+        context = cls(environ, _current_directory(), quiet=quiet)
+        if config is None:
+            return context
+        return replace(context, environ={**environ, "ECHOD_CONFIG": str(context.absolute_path(config))})
 
     @cached_property
     def paths(self) -> paths.Paths:
-        """The locations of echod's own files."""
-        return paths.paths_from_environment(self.environ)
+        """The locations of echod's own files. The runtime directory is that of the running service."""
+        return paths_of_running_daemon(paths.paths_from_environment(self.environ))
+
+    @cached_property
+    def locator(self) -> ProjectLocator:
+        """The rule by which a path belongs to a project."""
+        return ProjectLocator.from_environment(self.environ)
+
+    def absolute_path(self, path: Path) -> Path:
+        """Return a path that the user typed, from the root on, without symbolic links.
+
+        Raises:
+            UsageError: it is relative, and there is no working directory.
+        """
+        expanded = paths.expand_home(path)
+        if self.cwd is None and not expanded.is_absolute():
+            raise UsageError(
+                "The current directory does not exist any more, or you may not enter it. "
+                "Change to another directory (cd), or type a full path."
+            )
+        return layout.project_root((self.cwd or Path(expanded.anchor)) / expanded)
 
     @cached_property
     def settings(self) -> Settings:
@@ -134,29 +158,59 @@ class CommandContext:
         return time.time()
 
     def find_project(self, path: Path) -> Path:
-        """Return the project of `path`: the nearest directory at or above it that has a store.
+        """Return the project of `path`, by the rule of `ProjectLocator`.
 
         Raises:
-            UsageError: the path does not exist, or there is no store at or above it.
+            UsageError: the path does not exist, or is in no project.
         """
-        start = layout.project_root(self.cwd / path.expanduser())
-        if not start.exists():
+        start = self.existing_path(path)
+        try:
+            project = self.locator.find_project(start)
+        except OSError as error:
+            raise UsageError(f"{error.filename or start} cannot be read: {os_reason(error)}.") from error
+        if project is None:
+            raise UsageError(self._no_project_message(start))
+        if not is_utf8(project):
+            raise UsageError(not_utf8_message(project))
+        return project
+
+    def existing_path(self, path: Path) -> Path:
+        """Return what `absolute_path` returns. Raises UsageError, too, if nothing is there."""
+        start = self.absolute_path(path)
+        if not os.path.lexists(start):
             raise UsageError(f"{start} does not exist.")
-        for candidate in (start, *start.parents):
-            if self.list_stores(candidate):
-                if not is_utf8(candidate):
-                    raise UsageError(not_utf8_message(candidate))
-                return candidate
+        return start
+
+    def current_project(self) -> Path | None:
+        """Return the project of the current directory; None if that is in no project, or does not exist."""
+        try:
+            return self.find_project(Path())
+        except UsageError:
+            return None
+
+    def _no_project_message(self, start: Path) -> str:
+        if start.is_file():
+            return (
+                f"{start} is a file, and no directory above it has a memory. Name the directory of a project, "
+                "or create a memory in one: echod init PATH"
+            )
+        for above in (start, *start.parents):
+            links = find_linked_stores(above)
+            if links and self.locator.exclusion_reason(above) is None:
+                return links[0].describe()
+        if reason := self.locator.exclusion_reason(start):
+            return f"{start} has no memory of a project: {reason}. Name the directory of a project: echod init PATH"
         store_dirs = " or ".join(str(below) for below in layout.STORE_DIRS)
-        raise UsageError(
-            f"{start} has no memory: neither it nor a directory above it contains {store_dirs}. "
-            f"Create one with: echod init {start}"
+        root = self.locator.find_init_root(start)
+        up_to = "" if root == start else f" and the directories above it up to {root}"
+        return (
+            f"{start} has no memory: there is no {store_dirs} in it{up_to}. "
+            f"Create one with: echod init {shlex.quote(str(start))}"
         )
 
     def list_stores(self, project: Path) -> tuple[Store, ...]:
         """List the stores of a project. The global store in Claude Code's own directory is not a project's store."""
-        claude_root = layout.project_root(paths.claude_home(self.environ))
-        return tuple(store for store in layout.find_stores(project) if store.root.parent != claude_root)
+        return self.locator.find_stores(layout.project_root(project))
 
     @property
     def is_interactive(self) -> bool:
@@ -178,6 +232,13 @@ class CommandContext:
         """Return a progress line. It prints nothing without a terminal or when the command is quiet."""
         enabled = sys.stderr.isatty() and not self.quiet and self.environ.get("TERM") != "dumb"
         return ProgressLine(sys.stderr if enabled else None)
+
+
+def _current_directory() -> Path | None:
+    try:
+        return Path.cwd()
+    except OSError:
+        return None
 
 
 class ProgressLine:

@@ -7,7 +7,7 @@ A manual job has a number, a row in `echod jobs` and an undo, like any other job
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, NoReturn, TypeVar
 
@@ -53,7 +53,7 @@ _REFUSALS = (WriteNotAllowedError, JobRefusedError, UsageError, BusyError, Refus
 """Errors after which nothing was changed for the reason in the message. Any other error is a failure."""
 
 _UNGATED_KINDS = frozenset({JobKind.REMEMBER})
-"""What only adds text at the user's word. It appends as agents do, so a workflow does not hold it."""
+"""Kinds that only add text for the user. They append as agents do, so a workflow does not hold them."""
 
 
 def report_already_so(context: CommandContext, text: str) -> NoReturn:
@@ -234,6 +234,8 @@ class JobRunner(NamedTuple):
         """
         context, queue = self.context, self.services.queue
         role, now = manual_job.role, context.now()
+        if global_root(role.store) is None:
+            adopt_moved(context, self.services, [role.store.project])
         gate = _RecordingGate(self._commit_gate(manual_job))
         need = Need(manual_job.kind, role.store.key, role.name, f"requested at {now}", manual_job.reason, now)
         with worker_lock(context.paths.worker_lock, this_process(), self.lock_timeout):
@@ -272,6 +274,20 @@ class JobRunner(NamedTuple):
             gate=gate,
             clock=self.context.now,
         )
+
+
+def adopt_moved(context: CommandContext, services: Services, projects: Iterable[Path]) -> None:
+    """Carry along what is recorded about projects that were moved to where they are now, and report it."""
+    for moved in services.recorded_projects.adopt_moved(projects, lock_seconds=LOCK_TIMEOUT_SECONDS):
+        context.print_info(moved_text(moved.old, moved.new))
+
+
+def moved_text(old: Path, new: Path) -> str:
+    """Return the report about a project that was moved."""
+    return wrap(
+        f"{short_path(str(new))} was {short_path(str(old))} before. Its history, undo, ages and pins are kept.",
+        hang="  ",
+    )
 
 
 class _RecordingGate:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import codecs
 import io
+import os
 import sys
 
 TYPE_CHECKING = False  # importing typing takes longer than a hook may run
@@ -26,6 +27,7 @@ def main() -> NoReturn:
     from echod.cli.output import SafeTextOutput, print_error, write_crash_report
     from echod.errors import EchodError, ExitCode
 
+    _open_missing_streams()
     _escape_unencodable_output()
     sys.stdout, sys.stderr = SafeTextOutput.wrap(sys.stdout), SafeTextOutput.wrap(sys.stderr)
     # structlog imports rich, if installed, to format tracebacks that are never printed here.
@@ -46,6 +48,15 @@ def main() -> NoReturn:
     except Exception as error:  # noqa: BLE001  the last boundary: a bug is reported with the location of its traceback
         print_error(f"an unexpected {type(error).__name__}: this is a bug in echod. {write_crash_report(error)}")
         sys.exit(ExitCode.FAILED)
+
+
+def _open_missing_streams() -> None:
+    """Replace standard streams that the caller closed (`>&-`), so that no command needs to look for them."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            stream = open(os.devnull, mode, encoding="utf-8")  # noqa: PTH123, SIM115  open until exit
+            setattr(sys, name, stream)
+            setattr(sys, f"__{name}__", stream)  # keeps it open when another stream wraps its buffer
 
 
 def _escape_unencodable_output() -> None:

@@ -35,7 +35,10 @@ project_path = click.argument("path", type=PATH, help="A project, or any directo
 project_path_or_cwd = click.argument(
     "path", type=PATH, default=Path(), help="A project, or any directory in one.  [default: .]"
 )
-optional_project_path = click.argument("path", type=PATH, required=False, help="Only this project.")
+project_path_to_change = click.argument(
+    "path", type=PATH, required=False, help="A project; default: the current directory's."
+)
+in_all = click.option("--all", "in_all", is_flag=True, help="All registered projects.")
 project_path_or_all = click.argument(
     "path", type=PATH, required=False, help="A project; default: the current directory's, else all."
 )

@@ -55,15 +55,19 @@ class SafeTextOutput(io.TextIOWrapper):
     the progress line of echod itself pass.
     """
 
+    _wrapped: TextIO
+
     @classmethod
     def wrap(cls, stream: TextIO) -> TextIO:
         """Return a safe stream to the same file. A stream that is not a text file's is returned as it is."""
         if not isinstance(stream, io.TextIOWrapper) or isinstance(stream, cls):
             return stream
-        return cls(
+        safe = cls(
             stream.buffer, encoding=stream.encoding, errors=stream.errors, line_buffering=stream.line_buffering,
             write_through=stream.write_through,
         )  # fmt: skip
+        safe._wrapped = stream  # which would close the file at its end
+        return safe
 
     def write(self, text: str) -> int:
         """Write `text` with its unsafe characters escaped. Return the number of its characters."""
@@ -122,7 +126,12 @@ def iso_date(day: date | None) -> str | None:
 
 def short_path(path: str) -> str:
     """Format `path` with `~` for the home directory."""
-    home = str(Path.home())
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # there is none
+        return path
+    if home == os.sep:
+        return path
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 

@@ -40,7 +40,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Get started",
         (
-            CommandEntry("init", "projects:init", "Create a project's memory directory with its roles."),
+            CommandEntry("init", "init:init", "Create a project's memory directory with its roles."),
             CommandEntry("add", "projects:add", "Register a project for maintenance."),
             CommandEntry("service", "service:service", "Install and control the background service."),
             CommandEntry("config", "config:config", "Show and check the settings."),
@@ -90,12 +90,14 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("scrub", "scrub:scrub", "Find and remove secrets on disk."),
             CommandEntry("pause", "projects:pause", "Stop writing to memory until `echod resume`."),
             CommandEntry("resume", "projects:resume", "Resume writing to memory."),
+            CommandEntry("move", "projects:move", "Tell echod that a project was moved or renamed."),
             CommandEntry("remove", "projects:remove", "Unregister a project."),
         ),
     ),
     (
         "Integrations",
         (
+            CommandEntry("sessions", "sessions:sessions", "Archive the conversations of agents, and search them."),
             CommandEntry("claude", "claude:claude", "Connect Claude Code through its plugin."),
             CommandEntry("mcp", "mcp:mcp", "Serve search to an agent through MCP."),
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),

@@ -6,6 +6,7 @@ before archives. If several entries match, a user at a terminal chooses and a sc
 
 from __future__ import annotations
 
+import os
 import textwrap
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from echod.cli.context import CommandContext
 from echod.cli.output import fit_path, role_label, sanitize, short_path, title_text, wrap
 from echod.clock import local_date
 from echod.errors import UsageError
-from echod.inspection.entry_facts import get_facts
+from echod.inspection.entry_facts import get_facts, with_confirmations
 from echod.jobs.archives import ArchivedCopy, list_archived_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve_id
@@ -64,30 +65,55 @@ def select_stores(context: CommandContext, path: Path | None) -> tuple[Store, ..
     """Return the stores of the project at `path`, or of the current directory's project.
 
     Returns:
-        None if `path` is None and the current directory is in no project; then the command is for all projects.
+        None if `path` is None and the current directory is in no project; then a command that lists is for all.
 
     Raises:
         UsageError: there is no project at `path`.
     """
-    if path is not None:
-        return context.list_stores(context.find_project(path))
-    try:
-        return context.list_stores(context.find_project(Path()))
-    except UsageError:
+    project = context.current_project() if path is None else context.find_project(path)
+    return None if project is None else context.list_stores(project)
+
+
+def select_project_to_change(context: CommandContext, path: Path | None, *, in_all: bool) -> Path | None:
+    """Return the project that a command changes: the named one, or the current directory's. None means all (`--all`).
+
+    Raises:
+        UsageError: there is none, or both a project and all are named. No command changes another project by guessing.
+    """
+    if in_all:
+        if path is not None:
+            raise UsageError("Name a project or use --all, not both.")
         return None
+    project = context.current_project() if path is None else context.find_project(path)
+    if project is None:
+        place = "The current directory does not exist" if context.cwd is None else f"{context.cwd} is in no project"
+        raise UsageError(f"{place}, so nothing was changed. Name a project, or use --all for all registered ones.")
+    return project
 
 
-def select_roles(context: CommandContext, read_context: ReadContext, path: Path | None, name: str | None) -> list[Role]:
-    """Return the roles of the stores of `select_stores` (all stores for None), or the one role of that name in each.
+class RoleSelection(NamedTuple):
+    """The arguments by which a command selects roles: a project, `--all` for all projects, and a role's name."""
+
+    path: Path | None
+    in_all: bool
+    name: str | None
+
+
+def select_roles(
+    context: CommandContext, read_context: ReadContext, selection: RoleSelection, *, dry_run: bool
+) -> list[Role]:
+    """Return the selected roles of the stores of a project, or of all. A dry run outside of a project lists all.
 
     Raises:
         UsageError: there is no project, no memory, or no such role.
     """
-    stores: Sequence[Store] = select_stores(context, path) or read_context.discover_stores().stores
+    in_all = selection.in_all or (dry_run and selection.path is None and context.current_project() is None)
+    project = select_project_to_change(context, selection.path, in_all=in_all)
+    stores = read_context.discover_stores().stores if project is None else context.list_stores(project)
     roles = list_roles_of(stores)
     if not roles:
         raise UsageError("There is no memory here. Name a project, or add one with: echod add PATH")
-    return filter_roles(roles, name)
+    return filter_roles(roles, selection.name)
 
 
 def filter_roles(roles: Iterable[Role], name: str | None) -> list[Role]:
@@ -104,7 +130,9 @@ def list_global_roles(read_context: ReadContext) -> tuple[Role, ...]:
     """Return the role of the global memory and those of the doc packs, as far as they exist."""
     memory, packs = read_context.pack_locations.memory_role, read_context.pack_locations.stores[1]
     own = (memory,) if memory.path.is_dir() else ()
-    return (*own, *(list_roles_of([packs]) if packs.root.is_dir() else ()))
+    # A removed pack leaves its archive, for undo.
+    roles = list_roles_of([packs]) if packs.root.is_dir() else ()
+    return (*own, *(role for role in roles if os.path.lexists(role.memory)))
 
 
 def global_flag(role: Role) -> str:
@@ -114,9 +142,9 @@ def global_flag(role: Role) -> str:
 
 def read_facts(read_context: ReadContext, role: Role, today: date, memory: Document | None = None) -> Facts:
     """Return the recorded facts about a role's entries. They are empty if nothing was ever recorded."""
-    if read_context.entries is None:
-        return Facts()
     policy = read_context.maintenance_policy(role.store.project).policy
+    if read_context.entries is None:
+        return Facts() if memory is None else with_confirmations(role, Facts(), memory, policy.memory_line_limit)
     return get_facts(role, read_context.entries, policy, today, memory)
 
 
@@ -184,6 +212,36 @@ def find_in_memory(
     """
     role_groups = _role_groups(context, read_context, scope)
     return [_find_one_in_memory(context, read_context, role_groups, prefix, scope) for prefix in prefixes]
+
+
+def find_to_change(
+    context: CommandContext, read_context: ReadContext, scope: EntryScope, prefixes: Sequence[str]
+) -> list[MemoryMatch]:
+    """Find entries as `find_in_memory` does, for a command that changes them.
+
+    Raises:
+        UsageError: as there, or an entry of another project is not named by its whole id.
+    """
+    matches = find_in_memory(context, read_context, scope, prefixes)
+    for match, prefix in zip(matches, prefixes, strict=True):
+        check_named(context, scope, match, prefix)
+    return matches
+
+
+def check_named(context: CommandContext, scope: EntryScope, match: MemoryMatch | ArchiveMatch, prefix: str) -> None:
+    """Check that a change concerns the named project or the current one, or that the whole id was typed.
+
+    Raises:
+        UsageError: the beginning of an id matched an entry of another project.
+    """
+    if scope is not None or prefix == match.id:
+        return
+    project = match.role.store.project
+    if project != context.current_project():
+        raise UsageError(
+            f"{sanitize(prefix)} matches {match.id}, which is in another project: {short_path(str(project))}. "
+            "Type the whole id, or name that project."
+        )
 
 
 def find_entry(

@@ -82,6 +82,10 @@ MAX_WAIT_SECONDS = HEARTBEAT_SECONDS
 _MAX_DEFERRED_JOBS = 10_000
 
 _SPOOL_KEY = ""
+
+_ADOPT_LOCK_SECONDS = 0.5
+"""A moved project that is not recognised now, since a job runs, is recognised at the next reconcile."""
+
 """Represents the hooks' events among the stores in the debounce."""
 
 
@@ -242,6 +246,8 @@ class DaemonLoop:
 
     def _reconcile_all(self, now: float, monotonic: float) -> None:
         self._discovered = self.services.read_context.discover_stores()
+        if self.services.recorded_projects.adopt_moved(self._discovered.projects, lock_seconds=_ADOPT_LOCK_SECONDS):
+            self._discovered = self.services.read_context.discover_stores()
         self._projects_by_marker_directory = {}
         for project in self._discovered.projects:
             with isolated(str(project), self._problems.append):
@@ -344,8 +350,8 @@ class DaemonLoop:
     def _queue_maintenance(self, store: Store, now: float, needs: NeedsReport) -> None:
         self._awaiting_second_pass.discard(store.key)
         need_settings = self.services.read_context.need_settings(store.project)
-        finder = self.services.maintenance_finder
-        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder):
+        finder, sessions = self.services.maintenance_finder, self.services.session_need_finder
+        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder, sessions):
             log.warning("store_unreadable", path=problem.path, reason=problem.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is expected back
                 self.reconcile_now.set()

@@ -115,6 +115,11 @@ class WorkerThread:
         except DatabaseUnavailableError as error:
             log.warning("database_unavailable", error=str(error))
             self._stop.wait(DATABASE_RETRY_SECONDS)
+        except EchodError:
+            raise
+        except Exception:
+            log.exception("worker_iteration_failed")  # the job in it, if any, is claimed again
+            self._stop.wait(DATABASE_RETRY_SECONDS)
 
     def _run_housekeeping(self) -> None:
         stores: dict[str, Store] = {}

@@ -21,9 +21,17 @@ from echod.doctor.machine import (
     check_watching,
 )
 from echod.doctor.programs import check_service_program
-from echod.doctor.projects import check_missing_project, check_project, check_project_without_store
+from echod.doctor.projects import (
+    check_excluded,
+    check_missing_project,
+    check_project,
+    check_project_without_store,
+    check_skipped,
+)
+from echod.doctor.sessions import check_sessions
 from echod.errors import EchodError
 from echod.projects.discovery import DiscoveredStores, discover_stores
+from echod.projects.location import ProjectLocator
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.store.layout import Store
 from echod.workflows.model import Verdict
@@ -58,7 +66,12 @@ def _run_all(context: DoctorContext, only_project: Path | None) -> Iterator[Chec
 
 def _discover(context: DoctorContext) -> DiscoveredStores:
     registered = ProjectRegistry(context.paths.projects).roots()
-    return discover_stores((*registered, *expand_globs(context.settings.projects)))
+    roots = (*registered, *expand_globs(context.settings.projects))
+    return discover_stores(roots, _locator(context))
+
+
+def _locator(context: DoctorContext) -> ProjectLocator:
+    return ProjectLocator.from_environment(context.environ)
 
 
 def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores) -> Iterator[Check]:
@@ -71,21 +84,41 @@ def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores)
         yield note("no-projects", "No project is maintained.", "Add one with: echod add PATH")
     yield from map(check_missing_project, discovered.missing)
     yield from map(check_project_without_store, discovered.without_store)
+    yield from map(check_excluded, discovered.excluded)
+    yield from map(check_skipped, discovered.linked)
     for project in discovered.projects:
         stores = discovered.stores_in(project)
         yield from check_project(context, project, stores, _gate_verdict(context, project, stores))
+    yield from check_sessions(context, discovered.projects)
 
 
 def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, project: Path) -> Iterator[Check]:
+    own = discover_stores((project,), _locator(context))
     if project not in {*discovered.projects, *discovered.missing, *discovered.without_store}:
-        yield note(
-            "project-unregistered", "The project is not maintained.", command_line("echod", "add", project), project
-        )
-    own = discover_stores((project,))
-    yield from map(check_missing_project, own.missing)
-    yield from map(check_project_without_store, own.without_store)
+        yield from _check_unregistered(own, project)
+    else:
+        yield from map(check_missing_project, own.missing)
+        yield from map(check_project_without_store, own.without_store)
+    yield from map(check_skipped, own.linked)
     if own.projects:
         yield from check_project(context, project, own.stores, _gate_verdict(context, project, own.stores))
+        yield from check_sessions(context, (project,))
+
+
+def _check_unregistered(own: DiscoveredStores, project: Path) -> Iterator[Check]:
+    """Report why a path is not maintained, with the command that is right there."""
+    if not project.exists():
+        yield problem("project-missing", "The path does not exist. Nothing is registered there.", "", project)
+    elif not project.is_dir():
+        yield problem("project-missing", "The path is not a directory. Name the directory of a project.", "", project)
+    elif own.excluded:
+        yield check_excluded(own.excluded[0])
+    elif own.projects:
+        fix = command_line("echod", "add", project)
+        yield note("project-unregistered", "The project is not maintained.", fix, project)
+    elif not own.linked:
+        text = "The directory is not maintained: it has no memory directory."
+        yield note("project-unregistered", text, f"Create one with: {command_line('echod', 'init', project)}", project)
 
 
 def _gate_verdict(context: DoctorContext, project: Path, stores: tuple[Store, ...]) -> Verdict | None:

@@ -18,6 +18,7 @@ from echod.errors import os_reason
 from echod.files import read_regular
 from echod.memory.document import parse
 from echod.memory.model import MAX_FILE_BYTES, Unreadable
+from echod.projects.discovery import ExcludedDirectory
 from echod.projects.settings import read_project_settings
 from echod.runtime import filesystem_type, is_remote_filesystem
 from echod.store import layout
@@ -26,6 +27,7 @@ from echod.store.errors import StoreError
 from echod.store.layout import Role, Store
 from echod.store.leftovers import find_leftovers
 from echod.store.private_directory import PRIVATE_DIRECTORY
+from echod.store.skipped import SkippedItem, find_skipped
 from echod.workflows.model import Verdict
 
 _MAX_GITIGNORE_BYTES = 1024 * 1024
@@ -40,8 +42,22 @@ _GATE_STATE_TEXTS = {
 def check_missing_project(project: Path) -> Check:
     """Report a project whose directory does not exist."""
     text = "The project does not exist (deleted, moved or not mounted). It stays registered."
-    fix = f"If it was deleted or moved: {command_line('echod', 'remove', project)}"
+    fix = (
+        f"If it was moved: {command_line('echod', 'move', project)} NEW. "
+        f"If it was deleted: {command_line('echod', 'remove', project)}"
+    )
     return problem("project-missing", text, fix, project)
+
+
+def check_excluded(excluded: ExcludedDirectory) -> Check:
+    """Report a directory that is never a project, although it is listed."""
+    text = f"This is not a project: {excluded.reason}. It is not maintained."
+    return note("project-excluded", text, command_line("echod", "remove", excluded.root), excluded.root)
+
+
+def check_skipped(item: SkippedItem) -> Check:
+    """Report what is passed over because of its name or because it is a symbolic link."""
+    return note("skipped", item.reason, item.fix, item.path)
 
 
 def check_project_without_store(project: Path) -> Check:
@@ -65,6 +81,7 @@ def check_project(
         yield from _check_markers(project, verdict)
     for store in stores:
         yield from _check_store(context, store)
+        yield from map(check_skipped, find_skipped(store))
         yield from _check_git(store)
         yield from _check_leftovers(context, store)
 

@@ -25,8 +25,10 @@ from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
 from echod.memory.reported_learning import parse_learning
 from echod.paths import is_openable_path
+from echod.projects.location import ProjectLocator
 from echod.projects.worktrees import main_worktree_path
 from echod.state.hook_events import HookEventLog
+from echod.state.session_log import SessionHint
 from echod.store import layout
 from echod.store.create import create_findings_file
 from echod.store.errors import StoreError
@@ -34,7 +36,7 @@ from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
-RECEIVED, REGISTERED = "received", "the project was registered"
+RECEIVED, REGISTERED, NOTED = "received", "the project was registered", "the session is archived"
 LEARNED = "the learning became a finding"
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -62,14 +64,16 @@ class InboxSettings(NamedTuple):
         projects: returns the resolved roots of the projects that are maintained now.
         register: registers a project when a session starts in it; None if the user did not enable that.
         observations_enabled: returns whether a project allows observations.
-        global_store: the global store, which belongs to no project.
+        locator: the rule by which a session's directory belongs to a project.
+        session_hint: records that a session ended or is being compacted; false if no one needs that.
     """
 
     teams: Sequence[str]
     projects: Callable[[], Collection[Path]]
     register: Callable[[Path], None] | None
     observations_enabled: Callable[[Path], bool]
-    global_store: Path
+    locator: ProjectLocator
+    session_hint: Callable[[Path, str, SessionHint], bool] = lambda *_: False
 
 
 class PendingObservation(NamedTuple):
@@ -90,10 +94,11 @@ class Inbox:
         self._pending: dict[str, PendingObservation] = {}
         self._extra_projects: set[Path] = set()
         self._stores_by_directory: dict[str, Store | DropReason] = {}
+        self._hinted: set[str] = set()
         self._lock = threading.Lock()
 
     def refresh(self, now: float, extra_projects: Iterable[Path] = ()) -> frozenset[str]:
-        """Read the new events of the spool, and return the keys of the stores with pending observations.
+        """Read the new events of the spool, and return the keys of the stores with pending observations or sessions.
 
         `extra_projects` are maintained from now on even if they are not registered.
         """
@@ -108,6 +113,7 @@ class Inbox:
             # Read again each time: an event of a project that was registered a moment ago must not be dropped.
             projects = {*self._extra_projects, *self._settings.projects()} if events else set()
             self._stores_by_directory.clear()
+            self._hinted.clear()
             outcomes: dict[SpooledEvent, str] = {}
             all_pending: dict[str, PendingObservation] = {}
             for spooled in events:
@@ -120,7 +126,7 @@ class Inbox:
                         outcomes[spooled] = outcome
             self._pending = all_pending
             self._remove_and_count(outcomes, now)
-            return frozenset(pending.store.key for pending in all_pending.values())
+            return frozenset(pending.store.key for pending in all_pending.values()) | self._hinted
 
     def pending_for(self, store: Store) -> Mapping[str, tuple[PendingObservation, ...]]:
         """Return the pending observations of a store by role, in the order of the events."""
@@ -182,10 +188,24 @@ class Inbox:
                 return self._handle_task(spooled, event, projects)
             case "session-start":
                 return self._handle_session_start(event, projects)
+            case "session-end":
+                return self._handle_session(event, projects, SessionHint(ended_at=spooled.spooled_at))
+            case "pre-compact":
+                return self._handle_session(event, projects, SessionHint(compacting_at=spooled.spooled_at))
             case "learn":
                 return _handle_learning(spooled, event)
             case _:
                 return RECEIVED
+
+    def _handle_session(self, event: Mapping[str, object], projects: set[Path], hint: SessionHint) -> str:
+        """Pass on that a session ended or is being compacted. It is only a hint: sessions are found by looking."""
+        session, store = event.get("session_id"), self._find_store(event)
+        if not isinstance(session, str) or not _AGENT_ID.fullmatch(session) or not isinstance(store, Store):
+            return RECEIVED
+        if store.project in projects and self._settings.session_hint(store.project, session, hint):
+            self._hinted.add(store.key)
+            return NOTED
+        return RECEIVED
 
     def _handle_session_start(self, event: Mapping[str, object], projects: set[Path]) -> str:
         store = self._find_store(event)
@@ -232,14 +252,12 @@ class Inbox:
             root = main_worktree_path(directory)
         except (OSError, ValueError):  # not a path: too long, or with invalid characters
             return DropReason.NO_DIRECTORY
-        for candidate in (root, *root.parents):
-            try:
-                stores = layout.find_stores(candidate)
-            except OSError:
-                continue
-            if stores and stores[0].root != self._settings.global_store:
-                return stores[0]
-        return DropReason.NO_STORE
+        try:
+            project = self._settings.locator.find_project(root)
+            stores = () if project is None else self._settings.locator.find_stores(project)
+        except OSError:
+            return DropReason.NO_STORE
+        return stores[0] if stores else DropReason.NO_STORE
 
 
 def _handle_learning(spooled: SpooledEvent, event: Mapping[str, object]) -> str | None:

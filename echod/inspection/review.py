@@ -393,7 +393,7 @@ class ReviewCollector:
             )
             yield new_item(role, ReviewKind.FIRST_PRUNE, (), held_since, text, (), HeldFirstPrune())
         over = preview.over_limit
-        if over is not None and not over.can_shrink_tomorrow:
+        if over is not None and over.needs_user:
             content = (over.limit, over.protected, over.pinned, over.not_removable)
             text = f"It stays too long: {over.description}"
             yield new_item(role, ReviewKind.OVER_LIMIT, content, memory.modified_at, text, (), Information())
@@ -431,7 +431,7 @@ def _suspicious_items(role: Role, memory: FileInspection) -> Iterator[OpenReview
 
 def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> OpenReviewItem:
     name = original_findings_name(path.name)
-    problem = _WRONG_NAME_PROBLEM if layout.AGENT_FINDINGS.fullmatch(name) is None else inspection.unreadable
+    problem = _WRONG_NAME_PROBLEM if not layout.is_findings_name(name) else inspection.unreadable
     text = f"{path.name} is in quarantine. " + ("It can be read now." if problem is None else problem)
     subject = QuarantinedFile(path.name, name, inspection.digest, problem)
     content = (path.name, inspection.digest)

@@ -169,4 +169,4 @@ def _store_candidates(store: Store) -> Iterator[ScanCandidate]:
 
 def _is_waiting_findings(candidate: ScanCandidate) -> bool:
     in_role = candidate.path.parent == candidate.role.path
-    return in_role and layout.AGENT_FINDINGS.fullmatch(candidate.path.name) is not None
+    return in_role and layout.is_findings_name(candidate.path.name)

@@ -62,6 +62,11 @@ class JobFailed:
     error: str
 
 
+@dataclass(frozen=True, slots=True)
+class JobStalled(JobFailed):
+    """The job failed because a disk is full. It is retried every minute until there is room, and never given up."""
+
+
 JobOutcome = JobDone | JobDeferred | JobBlocked | JobFailed
 
 

@@ -20,7 +20,7 @@ from echod.hooks import spool
 from echod.inspection.entry_facts import read_document, record_entries
 from echod.log import get_logger
 from echod.memory.redact import redact
-from echod.paths import Paths, claude_home
+from echod.paths import Paths
 from echod.projects.worktrees import main_worktree_path
 from echod.search.documents import DocumentSource
 from echod.search.finder import DocumentFinder, FoundDocument
@@ -42,7 +42,7 @@ log = get_logger(__name__)
 class ServerSession:
     """One client's session: its project, its searches and its records."""
 
-    def __init__(self, paths: Paths, environ: Mapping[str, str], cwd: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, paths: Paths, environ: Mapping[str, str], cwd: Path | None, clock: Callable[[], float]) -> None:
         self._paths = paths
         self._environ = environ
         self._cwd = cwd
@@ -58,20 +58,16 @@ class ServerSession:
     @property
     def stores(self) -> tuple[Store, ...]:
         """The stores of the project as they are now; none if the client is in no project."""
-        start = Path(self._environ.get(PROJECT_VARIABLE) or self._cwd)
+        named = self._environ.get(PROJECT_VARIABLE)
+        if named is None and self._cwd is None:
+            return ()
+        start = (self._cwd or Path("/")) / (named or "")
+        locator = self.locations.locator
         try:
-            root = main_worktree_path(self._cwd / start)
+            project = locator.find_project(main_worktree_path(start))
+            return () if project is None else locator.find_stores(project)
         except (OSError, ValueError):
             return ()
-        claude_root = layout.project_root(claude_home(self._environ))
-        for candidate in (root, *root.parents):
-            try:
-                found = layout.find_stores_in_resolved_root(candidate)
-            except OSError:
-                continue
-            if own := tuple(store for store in found if store.root.parent != claude_root):
-                return own
-        return ()
 
     def sources(self, scope: str) -> tuple[DocumentSource, ...]:
         """Return the sources of a scope. `all` is this project and the global store: agents see no other project."""
@@ -88,7 +84,7 @@ class ServerSession:
         for store in self.stores:
             if not (store.root / _UPSTREAM_INDEX).exists():
                 _remove_signal(store.project, _SIGNALS)
-        global_root = layout.global_store(self.locations.claude_home).root
+        global_root = layout.global_store(self.locations.locator.agent_home).root
         if not (global_root / ".global-index.db").exists():
             _remove_signal(global_root, Path(layout.DIRTY_MARKER))
 

@@ -28,11 +28,11 @@ _MAX_CACHED_BYTES, _MAX_CACHED_DOCUMENTS = 64 << 10, 8
 This is the number and maximal size in bytes of the contents whose documents are cached, which take a few MiB at most.
 Documents of larger files are shared while they are in use.
 """
-MAX_PARSED_BYTES = 96 * 1024 * 1024
+MAX_PARSED_BYTES = 104 * 1024 * 1024
 """The memory that reading one file may take, by estimate. A job holds a few versions of it, and the service may use
 512 MiB (`MemoryMax` of its unit)."""
 
-_BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_FIELD = 6, 1200, 400
+_BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_MARK = 3, 1500, 140
 _HEADING_LINE = re.compile(rb"^[ ]{0,3}##", re.MULTILINE)
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
 _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
@@ -49,7 +49,7 @@ def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreada
 
 def estimate_parsed_bytes(data: bytes) -> int:
     """Return an upper bound of the memory in bytes that reading a file takes, much faster than reading it."""
-    text_bytes = len(data) * _BYTES_PER_BYTE + data.count(b"**") * _BYTES_PER_FIELD
+    text_bytes = len(data) * _BYTES_PER_BYTE + data.count(b"**") * _BYTES_PER_MARK
     # Marks inside of a line are counted only if they matter.
     estimate = text_bytes + data.count(b"##") * _BYTES_PER_HEADING
     if estimate <= MAX_PARSED_BYTES:

@@ -19,6 +19,7 @@ from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
 from echod.memory import forms
+from echod.memory.front_matter import front_matter_end
 
 HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
 """A heading of level 2 or 3, where the line is not content of something else."""
@@ -211,7 +212,7 @@ class _Scanner:
 
     def run(self) -> None:
         text = self._text
-        position = 1 if text.startswith("\ufeff") else 0
+        position = front_matter_end(text, 1 if text.startswith("\ufeff") else 0)
         while position < len(text):
             end = text.find("\n", position) + 1 or len(text)
             first = text[position]

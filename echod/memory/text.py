@@ -26,6 +26,10 @@ _BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
 _INVISIBLE_RUN = re.compile("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
 
 
+PATH_GROUP = r"(?:\((?:[\w.@~+-]{1,60}|\.{1,3})\)|\[\[?[\w.@~+-]{1,60}\]?\]|\{[\w.@~+-]{1,60}\})"
+"""A part of a path in brackets, as in `app/(shop)/[id]/page.tsx`: a pattern for route groups and parameters."""
+
+
 def normalize_characters(text: str) -> tuple[str, Sequence[int] | None]:
     """Return the text without invisible characters and with fullwidth forms as ASCII.
 

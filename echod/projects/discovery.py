@@ -6,10 +6,20 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.errors import GARBLED_ERRORS
+from echod.projects.location import ProjectLocator
 from echod.store import layout
 from echod.store.layout import Store
+from echod.store.skipped import SkippedItem, find_linked_stores
+
+
+class ExcludedDirectory(NamedTuple):
+    """A directory that is in the list of projects and never a project. `reason` is part of a sentence."""
+
+    root: Path
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -17,13 +27,16 @@ class DiscoveredStores:
     """The stores of some projects at one moment.
 
     The directories of `missing` projects cannot be seen (deleted, not mounted); they stay registered. `expected_roots`
-    are directories that would be stores if they were made.
+    are directories that would be stores if they were made. `linked` are memory directories that are not used, because
+    a symbolic link is in their path. `excluded` are listed directories that are never projects.
     """
 
     stores: tuple[Store, ...] = ()
     missing: tuple[Path, ...] = ()
     without_store: tuple[Path, ...] = ()
     expected_roots: frozenset[Path] = frozenset()
+    linked: tuple[SkippedItem, ...] = ()
+    excluded: tuple[ExcludedDirectory, ...] = ()
 
     def store_containing(self, path: Path) -> Store | None:
         """Return the store that contains `path`; None if none does."""
@@ -51,23 +64,33 @@ def _resolve(project: Path) -> Path:
         return project  # it counts as missing
 
 
-def discover_stores(projects: Iterable[Path]) -> DiscoveredStores:
+def discover_stores(projects: Iterable[Path], locator: ProjectLocator) -> DiscoveredStores:
     """Find the stores of each project. A project whose directory cannot be read counts as missing."""
     stores: list[Store] = []
     missing: list[Path] = []
     without_store: list[Path] = []
+    linked: list[SkippedItem] = []
+    excluded: list[ExcludedDirectory] = []
     expected_roots: set[Path] = set()
     for project in dict.fromkeys(map(_resolve, projects)):
+        if (reason := locator.exclusion_reason(project)) is not None:
+            excluded.append(ExcludedDirectory(project, reason))
+            continue
         expected_roots.update(project / below for below in layout.STORE_DIRS)
         try:
-            found_stores = layout.find_stores_in_resolved_root(project) if project.is_dir() else None
-        except (OSError, *GARBLED_ERRORS, RuntimeError):  # links that form a loop are a RuntimeError
+            found_stores = locator.find_stores(project) if project.is_dir() else None
+        except (OSError, *GARBLED_ERRORS):
             found_stores = None
         if found_stores is None:
             missing.append(project)
-        elif found_stores:
+            continue
+        links = find_linked_stores(project)
+        linked.extend(links)
+        if found_stores:
             stores.extend(found_stores)
-        else:
+        elif not links:
             without_store.append(project)
     expected_roots.difference_update(store.root for store in stores)
-    return DiscoveredStores(tuple(stores), tuple(missing), tuple(without_store), frozenset(expected_roots))
+    return DiscoveredStores(
+        tuple(stores), tuple(missing), tuple(without_store), frozenset(expected_roots), tuple(linked), tuple(excluded)
+    )

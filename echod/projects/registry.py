@@ -182,6 +182,14 @@ class ProjectRegistry:
         self.resume(root)
         return removed
 
+    def move(self, old: Path, new: Path) -> None:
+        """Replace a project's path in the list and in the pauses, if it is there."""
+        for file in (self._list_file, self._pauses_file):
+            if any(_parse_root(line) == old for line in file.read()):
+                with file.edit() as lines:
+                    _remove_root(lines, old)
+                    _add_root(lines, new)
+
     def pauses(self) -> PausedProjects:
         """Return the projects that are paused now."""
         lines = self._pauses_file.read()
@@ -271,10 +279,17 @@ def _expand(directory: str, parts: Sequence[str]) -> Iterator[str]:
 def _subdirectories(directory: str, *, follow_links: bool) -> list[str]:
     try:
         with os.scandir(directory) as entries:
-            names = [entry.name for entry in entries if entry.is_dir(follow_symlinks=follow_links)]
+            names = [entry.name for entry in entries if _is_directory(entry, follow_links=follow_links)]
     except OSError:
         return []  # a directory that cannot be listed has no visible projects
     return [name for name in names if follow_links or not name.startswith(".")]
+
+
+def _is_directory(entry: os.DirEntry[str], *, follow_links: bool) -> bool:
+    try:
+        return entry.is_dir(follow_symlinks=follow_links)
+    except OSError:
+        return False  # a link to itself
 
 
 def _add_root(lines: list[str], root: Path) -> bool:

@@ -18,14 +18,14 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
 from echod import __version__
 from echod.clock import local_datetime
 from echod.errors import GARBLED_ERRORS, EchodError, StateError
-from echod.paths import PRIVATE_FILE_MODE
+from echod.paths import PRIVATE_FILE_MODE, Paths
 from echod.runtime.system import find_process
 
 MAX_OWNER_BYTES = 4096
@@ -56,7 +56,8 @@ class LockOwner:
     """The content of a lock file: the process that holds the lock.
 
     `started` (`RunningProcess.started`) distinguishes it from a later process with the same number. It took the lock
-    at `since` (Unix seconds, for display), and at `since_monotonic` by the clock for arithmetic.
+    at `since` (Unix seconds, for display), and at `since_monotonic` by the clock for arithmetic. `runtime` is the
+    runtime directory of a daemon, and "" for other owners.
     """
 
     pid: int
@@ -64,6 +65,7 @@ class LockOwner:
     version: str
     since: float
     since_monotonic: float
+    runtime: str = ""
 
     def encode(self) -> bytes:
         """Return the content of the lock file."""
@@ -125,10 +127,26 @@ def parse_lock_owner(data: bytes) -> LockOwner | None:
             version=str(fields["version"]),
             since=float(fields["since"]),
             since_monotonic=float(fields["since_monotonic"]),
+            runtime=str(fields.get("runtime", "")),
         )
     except GARBLED_ERRORS:
         return None
     return owner if 0 < owner.pid <= _MAX_PID and math.isfinite(owner.since + owner.since_monotonic) else None
+
+
+def paths_of_running_daemon(paths: Paths) -> Paths:
+    """Return the paths with the runtime directory of the running daemon, if one runs.
+
+    The environment of the session may differ from that of the service, and then its own default would be a directory in
+    which nothing is.
+    """
+    try:
+        state = read_lock_state(paths.daemon_lock)
+    except OSError:
+        return paths  # reported by each command that reads the lock
+    if not state.held or state.owner is None or not state.owner.runtime:
+        return paths
+    return replace(paths, runtime=Path(state.owner.runtime))
 
 
 class HeldLock:

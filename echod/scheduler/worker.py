@@ -15,8 +15,17 @@ import structlog
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.isolation import error_reason
-from echod.jobs import compress, consolidate, observe, promote, prune
-from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
+from echod.jobs import archive, compress, consolidate, observe, promote, prune
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDeferred,
+    JobDone,
+    JobFailed,
+    JobOutcome,
+    JobResources,
+    JobStalled,
+)
 from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
 from echod.log import get_logger
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
@@ -27,7 +36,7 @@ from echod.state.job import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
 from echod.store.engine import Engine
-from echod.store.errors import BusyError, RefusedError, StoreError
+from echod.store.errors import BusyError, RefusedError, StoreError, is_disk_full
 from echod.store.layout import Role, Store
 from echod.workflows.model import GateState, Verdict
 
@@ -72,6 +81,7 @@ class Worker:
         project_gate: ProjectGate,
         job_settings: Callable[[Path], JobSettings],
         observe_context: observe.ObserveContext,
+        session_services: archive.SessionServices,
         entries: EntryStore,
         is_alive: Callable[[ProcessIdentity], bool],
         clock: Callable[[], float],
@@ -81,6 +91,7 @@ class Worker:
         self._project_gate = project_gate
         self._job_settings = job_settings
         self._observe_context = observe_context
+        self._session_services = session_services
         self._entries = entries
         self._is_alive = is_alive
         self._clock = clock
@@ -137,7 +148,7 @@ class Worker:
         now = self._clock()
         jobs = self._queue.delete_finished(now - _JOB_RETENTION_DAYS * _DAY_SECONDS)
         self._entries.delete_stale(local_date(now))
-        freed = self._engine.apply_retention()
+        freed = self._engine.apply_retention() + self._session_services.apply_retention()
         log.info("retention_applied", jobs=jobs, journal_bytes=freed)
 
     def _may_need_repair(self, store: Store) -> bool:
@@ -175,7 +186,7 @@ class Worker:
             raise
         except EchodError as error:
             log.warning("job_failed", error=str(error), cause=repr(error.__cause__))
-            return FinishedJob(job, JobFailed(str(error)))
+            return FinishedJob(job, JobStalled(str(error)) if is_disk_full(error) else JobFailed(str(error)))
         except Exception as error:
             log.exception("job_crashed")
             return FinishedJob(job, JobFailed(error_reason(error)))
@@ -185,6 +196,10 @@ class Worker:
         if settings.paused:
             until = self._clock() + _PAUSED_RETRY_SECONDS
             return FinishedJob(job, JobDeferred("paused; continue with: echod resume", until))
+        if job.kind in (JobKind.ARCHIVE, JobKind.CHECKPOINT):
+            # Archives of conversations are no files of a store, so no workflow holds them up.
+            outcome = archive.run(self._session_services, job, store.project, allow_writes=settings.allow_writes)
+            return FinishedJob(job, outcome)
         role, maintenance = Role(store, job.role), settings.maintenance
         if disabled := maintenance.disabled_reason(job.kind) or request_only_reason(job.kind, role, maintenance):
             return FinishedJob(job, JobDone(f"nothing was done: {disabled}", changed=False))
@@ -245,5 +260,7 @@ class Worker:
                 self._queue.defer(job, reason, until, now)
             case JobBlocked(reason):
                 self._queue.give_up(job, reason, now)
+            case JobStalled(error):
+                self._queue.stall(job, error, now)
             case JobFailed(error):
                 self._queue.fail(job, error, now)

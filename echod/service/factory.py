@@ -5,7 +5,6 @@ Small because it is the only module that constructs the implementations, which d
 
 from __future__ import annotations
 
-import getpass
 import os
 import time
 from collections.abc import Mapping
@@ -36,11 +35,11 @@ def create_service(platform: str, paths: Paths, version: str, environ: Mapping[s
             loginctl=CommandRunner("loginctl"),
             probe=probe,
             clock=clock,
-            user=getpass.getuser(),
+            user=str(os.getuid()),  # loginctl takes the number too, and not every user has a name
         )
     if platform == "darwin":
         return LaunchdService(
-            agent_directory=launchd_agent_directory(),
+            agent_directory=launchd_agent_directory(environ),
             launchctl=CommandRunner("launchctl"),
             uid=os.getuid(),
             log_file=paths.log_file,

@@ -5,10 +5,13 @@ The descriptions are sentences for the user. They call no supervisor, so that ev
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from importlib.resources import files
 from pathlib import Path
 
+from echod.hooks.spool import state_directory
+from echod.paths import home_directory
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import ServiceError
 
@@ -17,6 +20,10 @@ LAUNCHD_LABEL = "local.echod"
 
 SYSTEMD_UNIT = "echod.service"
 """The unit's name in systemd."""
+
+_STATE_VARIABLES = ("ECHOD_STATE_DIR", "XDG_STATE_HOME")
+_RECORDED = re.compile(rf'^Environment="({"|".join(_STATE_VARIABLES)})=([^"\\%]+)"$')
+"""A value with an escape is not compared: it is rare, and this is only a hint."""
 
 PLIST_NAME = f"{LAUNCHD_LABEL}.plist"
 
@@ -28,18 +35,18 @@ def service_file(platform: str, environ: Mapping[str, str]) -> Path | None:
     """
     if platform == "linux":
         return systemd_unit_directory(environ) / SYSTEMD_UNIT
-    return launchd_agent_directory() / PLIST_NAME if platform == "darwin" else None
+    return launchd_agent_directory(environ) / PLIST_NAME if platform == "darwin" else None
 
 
 def systemd_unit_directory(environ: Mapping[str, str]) -> Path:
     """Return the directory in which systemd searches for the user's units; `XDG_CONFIG_HOME` may decide that."""
     configured = Path(environ.get("XDG_CONFIG_HOME", ""))
-    return (configured if configured.is_absolute() else Path.home() / ".config") / "systemd" / "user"
+    return (configured if configured.is_absolute() else home_directory(environ) / ".config") / "systemd" / "user"
 
 
-def launchd_agent_directory() -> Path:
+def launchd_agent_directory(environ: Mapping[str, str]) -> Path:
     """Return the directory in which launchd searches for the user's agents."""
-    return Path.home() / "Library" / "LaunchAgents"
+    return home_directory(environ) / "Library" / "LaunchAgents"
 
 
 def is_launchd_agent(environ: Mapping[str, str]) -> bool:
@@ -63,6 +70,25 @@ def read_template(kind: str, name: str) -> str:
         if candidate.is_file():
             return candidate.read_text(encoding="utf-8")
     raise ServiceError(f"This installation of echod lacks its template {kind}/{name}. Install echod again.")
+
+
+def state_of_service(platform: str, environ: Mapping[str, str]) -> Path | None:
+    """Return the state directory of the installed service if it is another one than that of this environment.
+
+    None if it is the same, no service is installed, or its file cannot be read.
+    """
+    file = service_file(platform, environ)
+    try:
+        text = "" if file is None else file.read_text(encoding="utf-8", errors="surrogateescape")
+    except OSError:
+        return None
+    matches = (_RECORDED.search(line) for line in text.splitlines())
+    recorded = {match[1]: match[2] for match in matches if match}
+    if not text or platform != "linux":
+        return None
+    own = {name: value for name, value in environ.items() if name not in _STATE_VARIABLES}
+    theirs = Path(state_directory({**own, **recorded}, platform))
+    return None if theirs == Path(state_directory(environ, platform)) else theirs
 
 
 def start_hint(platform: str, environ: Mapping[str, str]) -> str:

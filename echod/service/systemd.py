@@ -167,7 +167,7 @@ class SystemdService:
         result = self._systemctl.run(verb, SYSTEMD_UNIT)
         if not result.succeeded:
             if self._read_property("ExecMainStatus") == str(int(ExitCode.CONFIGURATION)):
-                text = "The service cannot use its configuration. Check it with: echod config."
+                text = "The service cannot use its configuration. Check it with: echod config check."
                 raise ConfigurationError(f"{text} {LOGS_HINT}")
             raise ServiceError(f"The service did not start ({result.error_line}). {LOGS_HINT}")
         liveness = wait_for_liveness(lambda current: current.is_answering, self._probe, self._clock)

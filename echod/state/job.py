@@ -46,6 +46,9 @@ class JobKind(StrEnum):
     REVIEW = "review"
     ELEVATE = "elevate"
     PACK = "pack"
+    ARCHIVE = "archive"
+    CHECKPOINT = "checkpoint"
+    SESSIONS = "sessions"
 
 
 MANUAL_KINDS = frozenset(
@@ -60,6 +63,7 @@ MANUAL_KINDS = frozenset(
         JobKind.REVIEW,
         JobKind.ELEVATE,
         JobKind.PACK,
+        JobKind.SESSIONS,
     }
 )
 """Kinds that no state of a store needs. A command runs them at once, while the user waits."""

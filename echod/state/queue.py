@@ -22,6 +22,9 @@ MAX_DEFERRAL_SECONDS: Final = 24 * 3600.0
 """The longest wait for the user or a workflow. A longer deferral, or a pause above the back-off's cap, was computed
 while the clock was wrong. The next `put` shortens it."""
 
+STALLED_RETRY_SECONDS: Final = 60.0
+"""The longest pause of a job that only waits for a cause outside of it to end."""
+
 _DELETE_BATCH_SIZE: Final = 500
 
 
@@ -32,7 +35,8 @@ class JobNotOwnedError(StateError):
 class JobQueue:
     """The jobs of all stores. All times are arguments, in Unix seconds.
 
-    `finish`, `fail`, `give_up`, `refuse` and `defer` raise `JobNotOwnedError` if this process does not run the job.
+    `finish`, `fail`, `stall`, `give_up`, `refuse` and `defer` raise `JobNotOwnedError` if this process does not run
+    the job.
     """
 
     def __init__(
@@ -223,6 +227,18 @@ class JobQueue:
             failures = owned.attempts if waiting is None or waiting.fingerprint == owned.fingerprint else 1
             until = now + self._backoff.pause(failures, self._rng)
             requeued = replace(owned, state=JobState.QUEUED, result=error)
+            return _requeue(connection, owned, _delayed(requeued, until), now)
+
+    def stall(self, job: Job, error: str, now: float) -> Job:
+        """Mark the job as failed for a cause outside of it, such as a full disk. It is retried until that is gone.
+
+        Returns the job as it is now: paused, or merged into a successor.
+        """
+        with self._database.write_transaction() as connection:
+            owned = self._require_owned(connection, job)
+            attempts = max(1, min(owned.attempts, self._max_attempts - 1))
+            requeued = replace(owned, state=JobState.QUEUED, attempts=attempts, result=error)
+            until = now + min(self._backoff.pause(attempts, self._rng), STALLED_RETRY_SECONDS)
             return _requeue(connection, owned, _delayed(requeued, until), now)
 
     def give_up(self, job: Job, reason: str, now: float) -> Job:

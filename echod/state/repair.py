@@ -13,7 +13,7 @@ import contextlib
 import json
 import sqlite3
 import time
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -24,7 +24,7 @@ from echod.state.decisions import delete_decisions
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 """The suffixes of a database's files."""
 LOST_WITH_DATABASE: Final = (
-    "Your decisions were kept. The list of earlier jobs, and the ages and references of entries, start anew."
+    "Your decisions were kept. The list of earlier jobs, and the ages and references of entries, are lost."
 )
 """The effect of a rebuild, in sentences for the user."""
 _LOCK_SECONDS: Final = 10.0
@@ -145,6 +145,37 @@ def delete_project_rows(database: Database, project: str, stores: Collection[str
             connection.execute(f"DELETE FROM {table} WHERE {column} {_IN_JSON}", (names,)).rowcount  # noqa: S608
             for table, column, names in list(_project_columns(connection, project, stores))
         )
+
+
+def move_project_rows(database: Database, old: str, new: str, stores: Mapping[str, str]) -> int:
+    """Give the rows of a project and its stores their new paths, and return their number.
+
+    `stores` maps old keys to new ones. A row that exists at the new path is replaced, since the older records are
+    more complete. A pending job is planned again from the disk.
+    """
+    paths = {**stores, old: new}
+    with database.write_transaction() as connection:
+        pending = f"DELETE FROM job WHERE state IN ('queued', 'deferred') AND store {_IN_JSON}"  # noqa: S608
+        connection.execute(pending, (json.dumps(list(stores)),))
+        moved = 0
+        for table, column, names in list(_project_columns(connection, old, list(stores))):
+            for name in json.loads(names):
+                statement = f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {column} = ?"  # noqa: S608
+                moved += connection.execute(statement, (paths[name], name)).rowcount
+        return moved
+
+
+def list_entry_stores(database: Database) -> tuple[str, ...]:
+    """Return the keys of all stores with recorded entries."""
+    with database.read_transaction() as connection:
+        return tuple(str(row[0]) for row in connection.execute("SELECT DISTINCT store FROM entry ORDER BY store"))
+
+
+def list_present_entries(database: Database, store: str) -> frozenset[tuple[str, str]]:
+    """Return role and id of the entries that were in a store's memory files when echod last looked."""
+    with database.read_transaction() as connection:
+        rows = connection.execute("SELECT role, id FROM entry WHERE store = ? AND removed_on IS NULL", (store,))
+        return frozenset((str(role), str(identity)) for role, identity in rows)
 
 
 def _project_columns(

@@ -43,8 +43,10 @@ from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import LOST_WITH_DATABASE, list_damaged_copies
 from echod.status.packs import PackStatus
+from echod.status.sessions import SessionStatus
 from echod.store import layout
 from echod.store.layout import Role, RoleListing, Store
+from echod.store.skipped import SkippedItem, find_skipped
 from echod.workflows.model import Verdict
 
 PAUSE_MARKER = "paused"
@@ -65,9 +67,11 @@ class StatusCollector:
         self._store_infos: dict[str, StoreInfo] = {}
         self._project_warnings: dict[Path, tuple[str, ...]] = {}
         self._restored_findings: dict[str, tuple[RestoredFindings, ...]] = {}
+        self._skipped: dict[str, tuple[SkippedItem, ...]] = {}
         self._first_seen = _read_first_seen(read_context.paths.warnings)
         self._saved_first_seen = dict(self._first_seen)
         self._pack_status = PackStatus(read_context)
+        self._session_status = SessionStatus(read_context)
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
         """Note that registries of doc packs, or these projects' settings about them, may have changed."""
@@ -89,6 +93,7 @@ class StatusCollector:
 
     def _note_problem(self, store: Store, problem: str) -> None:
         self._restored_findings[store.key] = ()
+        self._skipped[store.key] = ()
         self._store_infos[store.key] = StoreInfo(path=store.key, problem=problem)
 
     def _inspect_store(self, store: Store, now: float) -> None:
@@ -103,6 +108,7 @@ class StatusCollector:
         limit = maintenance.policy.memory_line_limit
         store_info = inspect_store(context.inspections, store, roles, limit, gate_report(verdict))
         self._store_infos[store.key] = replace(store_info, review=len(items))
+        self._skipped[store.key] = find_skipped(store)
 
     def stores_with_expired_gate(self, now: float) -> tuple[str, ...]:
         """Return the stores whose verdict may have changed since the last inspection only because time passed."""
@@ -136,15 +142,20 @@ class StatusCollector:
             for store in discovered.stores
             if store.key in self._store_infos
         )
+        self._session_status.refresh(discovered.projects, now)
         current_warnings = (
             *warnings,
             *own_file_warnings(self._read_context.paths, now),
             *pause_problem,
             *(() if pauses is None else pause_warnings(pauses, discovered.missing, now)),
             *project_warnings(discovered, now),
+            *skipped_warnings(
+                (*discovered.linked, *(one for store in stores for one in self._skipped[store.path])), now
+            ),
             *job_warnings(waiting, queue, now),
             *store_warnings(stores, now),
             *self._pack_status.warnings(now),
+            *self._session_status.warnings(now),
             *restored_findings_warnings(one for store in stores for one in self._restored_findings[store.path]),
             *settings_warnings(
                 (text for project in discovered.projects for text in self._project_warnings.get(project, ())), now
@@ -161,6 +172,7 @@ class StatusCollector:
             stores=stores,
             hooks=_hook_event_counts(self._read_context),
             packs=self._pack_status.infos,
+            sessions=self._session_status.infos,
         )
 
     def _waiting_job(self, job: Job, *, interrupted: bool) -> WaitingJob:
@@ -322,7 +334,7 @@ def pause_warnings(pauses: PausedProjects, missing: Collection[Path], now: float
     since = now if pauses.since is None else min(pauses.since, now)
     if pauses.all_projects:
         text = "Everything is paused: no memory is written."
-        yield StatusWarning("paused", Severity.NOTICE, since, text, "Resume with: echod resume")
+        yield StatusWarning("paused", Severity.NOTICE, since, text, "Resume with: echod resume --all")
     for root in pauses.roots:
         if root not in missing:
             text = f"{root} is paused: its memory is not written."
@@ -332,7 +344,7 @@ def pause_warnings(pauses: PausedProjects, missing: Collection[Path], now: float
 def pause_reasons(pauses: PausedProjects, project: Path) -> Iterator[GateReason]:
     """Yield the pauses that hold this project, each with the command that ends it."""
     if pauses.all_projects:
-        text = "Everything is paused. Resume with: echod resume"
+        text = "Everything is paused. Resume with: echod resume --all"
         yield GateReason(PAUSE_MARKER, text, holds=False, since=pauses.since)
     if pauses.lists(project):
         text = f"This project is paused. Resume with: {_resume_command(project)}"
@@ -361,11 +373,22 @@ def project_warnings(discovered: DiscoveredStores, now: float) -> Iterator[Statu
     """Yield warnings about projects whose directory or store is missing."""
     for project in discovered.missing:
         text = f"The project {project} is missing (deleted, moved or not mounted). It stays registered."
-        fix = f"If it was deleted for good: echod remove {project}"
+        old = shlex.quote(str(project))
+        fix = f"If it was moved: echod move {old} NEW. If it was deleted for good: echod remove {old}"
         yield StatusWarning("project-missing", Severity.WARNING, now, text, fix)
     for project in discovered.without_store:
         text = f"The project {project} has no memory directory. echod starts when one appears."
         yield StatusWarning("project-without-store", Severity.NOTICE, now, text, "")
+    for excluded in discovered.excluded:
+        text = f"{excluded.root} is listed as a project and not maintained: {excluded.reason}."
+        fix = f"Remove it from the list: echod remove {shlex.quote(str(excluded.root))}"
+        yield StatusWarning("project-excluded", Severity.NOTICE, now, text, fix)
+
+
+def skipped_warnings(items: Iterable[SkippedItem], now: float) -> Iterator[StatusWarning]:
+    """Yield a notice for each file and directory that is passed over because of its name, or because it is a link."""
+    for item in items:
+        yield StatusWarning("skipped", Severity.NOTICE, now, item.reason, item.fix)
 
 
 def job_warnings(jobs: Iterable[Job], queue: QueueInfo, now: float) -> Iterator[StatusWarning]:

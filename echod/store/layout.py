@@ -33,7 +33,9 @@ from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-AGENT_FINDINGS = re.compile(r"(?P<agent>[A-Za-z0-9_][A-Za-z0-9_.-]{0,199})-findings\.md")
+_FINDINGS_NAME = re.compile(r"(?P<agent>\w[\w .-]{0,199})-findings\.md")
+_MAX_FINDINGS_NAME_BYTES = 212
+"""So that the longer names that echod derives from a findings file's name still fit into a directory."""
 MEMORY = MEMORY_FILE
 MEMORY_BACKUP_PREFIX = "MEMORY-"
 KNOWLEDGE = KNOWLEDGE_FILE
@@ -44,14 +46,15 @@ QUARANTINE_REASONS = "REASONS.md"
 DOC_PACKS = "doc-packs"
 """The store of the global doc packs. It is one level deeper below its root than a project's store."""
 MANIFESTS = "manifests"
+GLOBAL = "global"
 GLOBAL_LOCK = ".lock"
 DIRTY_MARKER = ".global-echo-dirty"
 MAX_SORTED_FINDINGS = 2_000
 """How many findings files are sorted. A caller with more of them cannot look at all of them each time."""
 
-_GLOBAL_PATH = ("echoes", "global")
+_GLOBAL_PATH = ("echoes", GLOBAL)
 _QUARANTINED_NAME = re.compile(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
-_MAX_AGENT_LENGTH = 100
+_MAX_AGENT_BYTES = 100
 _INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
 _MIN_SECRET_LENGTH = 16  # of those that are recognized by their form alone
 
@@ -109,11 +112,12 @@ def find_stores_in_resolved_root(root: Path) -> tuple[Store, ...]:
     return tuple(
         Store(root, root / below)
         for below in STORE_DIRS
-        if _is_real_directory(root / below.parts[0]) and _is_real_directory(root / below)
+        if is_real_directory(root / below.parts[0]) and is_real_directory(root / below)
     )
 
 
-def _is_real_directory(path: Path) -> bool:
+def is_real_directory(path: Path) -> bool:
+    """Return whether a path is a directory and no symbolic link. A path that cannot be looked at is an `OSError`."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except (FileNotFoundError, NotADirectoryError):
@@ -171,6 +175,14 @@ def list_roles(store: Store) -> RoleListing:
         return RoleListing((), error)
 
 
+def is_findings_name(name: str) -> bool:
+    """Return whether a file of this name in a role is a findings file: an agent's name and `-findings.md`.
+
+    The agent's name consists of letters and digits of any script, blanks, `_`, `.` and `-`.
+    """
+    return _FINDINGS_NAME.fullmatch(name) is not None and len(os.fsencode(name)) <= _MAX_FINDINGS_NAME_BYTES
+
+
 def iter_findings_files(role: Role) -> Iterator[str]:
     """Yield the names of a role's findings files, plain files only (no symbolic link, FIFO or device).
 
@@ -178,7 +190,7 @@ def iter_findings_files(role: Role) -> Iterator[str]:
     directory's order. A role that cannot be listed is an `OSError`, here and in the next two functions.
     """
     with os.scandir(role.path) as entries:
-        names = (e.name for e in entries if AGENT_FINDINGS.fullmatch(e.name) and e.is_file(follow_symlinks=False))
+        names = (e.name for e in entries if is_findings_name(e.name) and e.is_file(follow_symlinks=False))
         yield from sorted(islice(names, MAX_SORTED_FINDINGS))
         yield from names
 
@@ -203,7 +215,7 @@ def summarize_role(role: Role, max_findings: int) -> RoleSummary:
         for entry in entries:
             if entry.name in (KNOWLEDGE, QUARANTINE):
                 others.add(entry.name)
-            elif AGENT_FINDINGS.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+            elif is_findings_name(entry.name) and entry.is_file(follow_symlinks=False):
                 findings += 1
                 if findings == max_findings:
                     return RoleSummary(findings, has_knowledge=True, has_quarantine=True)
@@ -237,12 +249,13 @@ def late_findings_name(file_name: str, number: int) -> str:
 
 
 def _derived_findings_name(file_name: str, label: str, number: int) -> str:
-    return f"{agent_name(PurePosixPath(file_name))[:_MAX_AGENT_LENGTH]}-{label}-{number}-findings.md"
+    agent = os.fsencode(agent_name(PurePosixPath(file_name)))[:_MAX_AGENT_BYTES].decode(errors="ignore")
+    return f"{agent}-{label}-{number}-findings.md"
 
 
 def agent_name(findings_file: PurePath) -> str:
     """Return the agent's name in a findings file's name, without a secret, so that it may be written elsewhere."""
-    match = AGENT_FINDINGS.fullmatch(findings_file.name)
+    match = _FINDINGS_NAME.fullmatch(findings_file.name)
     name = match["agent"] if match else findings_file.stem
     if len(name) < _MIN_SECRET_LENGTH:
         return name

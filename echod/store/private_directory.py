@@ -18,10 +18,10 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from echod.files import read_regular
+from echod.files import full_fsync, read_regular, write_all
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.store.errors import RefusedError
-from echod.store.fs import Dir, full_fsync, write_all
+from echod.store.fs import Dir
 
 PRIVATE_DIRECTORY = ".echod"
 IGNORE_FILE = ".gitignore"

@@ -25,6 +25,7 @@ from echod.store.private_directory import (
 
 _CREATED_ON_DEMAND = (ARCHIVE, QUARANTINE)
 _PRIVATE = (PRIVATE_DIRECTORY,)
+_REPAIRED = "repaired"  # a part of the key of a private directory whose mode and .gitignore were checked
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,10 +73,11 @@ class RoleDirectory:
             OSError: it cannot be created, or something else is in its place.
             RefusedError: it belongs to another user.
         """
+        parent, key = self._private_parent(path)
         opened = self._opened_private(path)
-        if opened is None:
-            parent, key = self._private_parent(path)
-            opened = self._opened[key] = self._stack.enter_context(open_private_directory(parent))
+        if opened is None or self._opened.get((*key, _REPAIRED)) is not opened:
+            opened = self._stack.enter_context(open_private_directory(parent))
+            self._opened[key] = self._opened[*key, _REPAIRED] = opened
         return opened
 
     def find_private(self, path: str) -> Dir | None:

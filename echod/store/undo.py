@@ -25,7 +25,7 @@ from echod.store.healing.archives import archive_appends, archive_entries
 from echod.store.healing.heal import git_head, read_healed_memory, record_deletion
 from echod.store.healing.late_writes import merge_late_writes_of
 from echod.store.journal.records import CommitRecord, ConsumeRecord, WriteRecord
-from echod.store.layout import AGENT_FINDINGS, ARCHIVE, QUARANTINE, restored_findings_name
+from echod.store.layout import ARCHIVE, QUARANTINE, is_findings_name, restored_findings_name
 from echod.store.snapshot import Snapshot
 
 _APPEND_ONLY_DIRECTORIES = (f"{ARCHIVE}/", f"{QUARANTINE}/")
@@ -145,7 +145,7 @@ def _remove_created_file(reverse: _ReversePlan, record: CommitRecord, write: Wri
     text = current.text.decode(errors="surrogateescape")
     archived_text = redact_entry(text).text.encode(errors="surrogateescape")
     archive = path.with_name(ARCHIVE) / "findings" / f"undone-{record.seq}-{path.name}"
-    keys = record.unconsumed_keys if AGENT_FINDINGS.fullmatch(path.name) else ()
+    keys = record.unconsumed_keys if is_findings_name(path.name) else ()
     reverse.consumes.append(PlannedConsume(write.path, current.text, archived_text, str(archive), keys))
 
 

@@ -80,13 +80,13 @@ def gate(
     quiet = quiet_reasons(observations, now, limits)
     if not quiet:
         return Verdict(GateState.IDLE, warnings, None)
-    cap = None if quiet_since is None else quiet_since + limits.max_quiet_seconds
-    if cap is not None and now >= cap:
+    cap = (now if quiet_since is None else quiet_since) + limits.max_quiet_seconds
+    if now >= cap:
         waited = "but jobs have waited long enough for quiet"
         expired = tuple(replace(r, blocking=False, until=None, text=f"{r.text}, {waited}") for r in quiet)
         return Verdict(GateState.IDLE, expired + warnings, None, had_activity=True)
-    ends = [moment for moment in (_latest_until(quiet), cap) if moment is not None]
-    return Verdict(GateState.QUIET, quiet + warnings, min(ends, default=None), had_activity=True)
+    end = _latest_until(quiet)
+    return Verdict(GateState.QUIET, quiet + warnings, cap if end is None else min(end, cap), had_activity=True)
 
 
 def _latest_until(reasons: tuple[VerdictReason, ...]) -> float | None:

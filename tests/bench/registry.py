@@ -35,9 +35,11 @@ TOPICS = (
     Topic("startup", "Start-up against projects", 400, timed=False),
     Topic("queue", "The queue against its history", 90),
     Topic("redaction", "Secrets", 120),
+    Topic("quality", "Quality of a pruned memory", 120, timed=False),
     Topic("compression", "Compression", 60, timed=False),
     Topic("search", "Search", 300),
     Topic("durability", "Durability", 300, timed=False),
     Topic("long_run", "A hundred days", 500, timed=False),
+    Topic("adversarial", "Input made to take long", 120, timed=False),
     Topic("peaks", "Memory at its peak", 240, timed=False),
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -46,7 +47,7 @@ def test_the_marketplace_leads_to_the_plugin() -> None:
     assert (MARKETPLACE_DIR / plugin["source"]).resolve() == PLUGIN_DIR.resolve()
 
 
-def test_every_hook_calls_the_command_without_a_shell_and_for_seconds_only() -> None:
+def test_every_hook_calls_the_command_for_seconds_only() -> None:
     hooks = read_json("hooks", "hooks.json")["hooks"]
     assert isinstance(hooks, dict)
 
@@ -56,7 +57,32 @@ def test_every_hook_calls_the_command_without_a_shell_and_for_seconds_only() -> 
         (handler,) = group["hooks"]
         kebab = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", event).lower()
         assert kebab in EVENTS
-        assert handler == {"type": "command", "command": "echod", "args": ["hook", kebab], "timeout": 5}
+        assert handler["command"].endswith(f"exec echod hook {kebab}")
+        assert (handler["type"], handler["timeout"]) == ("command", 5)
+
+
+def hook_commands() -> list[str]:
+    hooks = read_json("hooks", "hooks.json")["hooks"]
+    assert isinstance(hooks, dict)
+    return [group["hooks"][0]["command"] for groups in hooks.values() for group in groups]
+
+
+def test_a_hook_is_silent_and_succeeds_where_echod_is_not_installed(tmp_path: Path) -> None:
+    for command in hook_commands():
+        done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, capture_output=True)
+
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+
+
+def test_a_hook_passes_its_event_on(tmp_path: Path) -> None:
+    program = tmp_path / "echod"
+    program.write_text('#!/bin/sh\necho "$@"; while read -r line; do echo "$line"; done\n')
+    program.chmod(0o755)
+    command = next(command for command in hook_commands() if "task-completed" in command)
+
+    done = subprocess.run(["/bin/sh", "-c", command], env={"PATH": str(tmp_path)}, input=b"{}\n", capture_output=True)
+
+    assert done.stdout == b"hook task-completed\n{}\n"
 
 
 def test_no_hook_runs_where_output_would_keep_the_agent_running() -> None:

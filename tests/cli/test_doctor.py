@@ -344,3 +344,25 @@ def test_every_code_is_documented(case: DoctorContext, tmp_path: Path) -> None:
     undocumented = {check.code for check in run_checks(case, None).checks if f"`{check.code}`" not in page}
 
     assert undocumented == set()
+
+
+def test_leftovers_beside_a_memory_are_found_and_deleted_when_asked(home: Home, tmp_path: Path) -> None:
+    root = make_project(tmp_path / "p")
+    role = root / ".rune/echoes/reviewer"
+    (role / "MEMORY.md").write_text("# Reviewer\n\n" + finding_text("Timeouts"))
+    known, unknown = role / ".MEMORY.md.echod-0a1b2c-000007-0", role / ".a-findings.md.echod-0a1b2c-000008-0"
+    known.write_text("# Reviewer\n\n" + finding_text("Timeouts"))
+    unknown.write_text(finding_text("Nowhere else"))
+    (role / ".MEMORY.md.swp").write_text("an editor's")
+    home.run("add", root)
+
+    report = home.json("doctor", root)
+    refused = home.echod("doctor", root, "--fix")
+    fixed = home.echod("doctor", root, "--fix", "--yes")
+
+    found = [check for check in report["checks"] if check["code"] == "leftovers"]
+    assert [check["result"] for check in found] == ["problem", "problem"]
+    assert (refused.returncode, known.exists()) == (2, False)
+    assert "1 file deleted" in fixed.stdout
+    assert unknown.exists()
+    assert (role / ".MEMORY.md.swp").exists()

@@ -26,6 +26,7 @@ OK, FAILED, USAGE, NOT_RUNNING = ExitCode.OK, ExitCode.FAILED, ExitCode.USAGE, E
 EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "add": (".", USAGE),
     "audit": ("", OK),
+    "brief": ("", USAGE),
     "claude check": ("", FAILED),
     "claude plugin-dir": ("", OK),
     "completion": ("bash", OK),
@@ -40,31 +41,46 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "forget": ("4f1c --dry-run", USAGE),
     "gate": (".", USAGE),
     "help": ("prune", OK),
-    "init": ("--dry-run", OK),
+    "init": ("--dry-run", USAGE),
     "jobs": ("", OK),
     "jobs retry": ("7", USAGE),
     "log": ("", OK),
+    "move": ("/no/such/old .", USAGE),
     "packs install": ("no-such-pack --dry-run", USAGE),
     "packs list": ("", OK),
-    "packs remove": ("no-such-pack --dry-run", FAILED),
+    "packs remove": ("no-such-pack --dry-run", USAGE),
     "packs status": ("", OK),
     "packs update": ("", OK),
-    "pause": ("", OK),
+    "pause": ("--all", OK),
     "pin": ("4f1c", USAGE),
     "projects": ("", OK),
     "prune": ("--dry-run", USAGE),
     "raise": ("4f1c etched --dry-run", USAGE),
     "record-access": ("4f1c", USAGE),
     "remember": ("text --dry-run", USAGE),
-    "remove": (".", USAGE),
+    "remove": (".", OK),
     "reset": ("--dry-run", USAGE),
     "restore": ("4f1c --dry-run", USAGE),
-    "resume": ("", OK),
+    "resume": ("--all", OK),
     "review": ("", OK),
     "review accept": ("4f1c", USAGE),
+    "review dismiss": ("4f1c", USAGE),
     "review reject": ("4f1c", USAGE),
     "run": ("--once", USAGE),
     "scrub": ("--dry-run", USAGE),
+    "search": ("word", OK),
+    "sessions archive": ("", USAGE),
+    "sessions checkpoint": ("4f1c", USAGE),
+    "sessions consume": ("", USAGE),
+    "sessions distill": ("", USAGE),
+    "sessions forget": ("7 --dry-run", USAGE),
+    "sessions init": ("", USAGE),
+    "sessions list": ("", USAGE),
+    "sessions rebuild": ("--dry-run", USAGE),
+    "sessions rescue": ("--dry-run", USAGE),
+    "sessions search": ("word", USAGE),
+    "sessions show": ("7", USAGE),
+    "sessions status": ("", USAGE),
     "show": ("", OK),
     "status": ("", NOT_RUNNING),
     "undo": ("--last --dry-run", USAGE),
@@ -135,10 +151,13 @@ def test_a_wrong_option_ends_every_command_with_2(empty: Path, command: str) -> 
 @pytest.mark.parametrize(
     "command", sorted({"status", "projects", "gate", "add", "run", "undo", "config check", "pause"})
 )
-def test_settings_that_cannot_be_used_end_a_command_with_78(empty: Path, command: str) -> None:
+def test_settings_that_cannot_be_used_end_a_command_with_78(
+    empty: Path, command: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = empty / "wrong.toml"
     config.write_text("quiet_secnds = 3")
-    (empty / ".rune/echoes/reviewer").mkdir(parents=True)
+    (empty / "project/.rune/echoes/reviewer").mkdir(parents=True)
+    monkeypatch.chdir(empty / "project")
     words = EXIT_CODES_IN_EMPTY_HOME[command][0].split()
 
     expected = ExitCode.OK if command == "pause" else ExitCode.CONFIGURATION

@@ -25,19 +25,25 @@ def project(tmp_path: Path) -> Path:
     return root
 
 
+@pytest.fixture
+def repository(project: Path) -> Path:
+    (project / ".git").mkdir()
+    return project
+
+
 def read_files(root: Path) -> dict[str, bytes]:
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-def test_a_project_gets_every_role_with_its_header(home: Home, project: Path) -> None:
-    output = home.run("init", project)
+def test_a_project_gets_every_role_with_its_header(home: Home, repository: Path) -> None:
+    output = home.run("init", repository)
 
     assert "created 8 roles" in output
-    store = project / ".rune/echoes"
+    store = repository / ".rune/echoes"
     assert sorted(path.name for path in store.iterdir()) == sorted(DEFAULT_ROLES)
     assert (store / "reviewer/MEMORY.md").read_text() == "<!-- echo-schema: v1 -->\n# Reviewer Memory\n"
-    assert (project / ".gitignore").read_text() == ".rune/echoes/\n"
-    assert home.json("projects")["projects"][0]["path"] == str(project)
+    assert (repository / ".gitignore").read_text() == ".rune/echoes/\n"
+    assert home.json("projects")["projects"][0]["path"] == str(repository)
 
 
 def test_a_second_init_changes_nothing(home: Home, project: Path) -> None:
@@ -89,15 +95,15 @@ def test_an_invalid_role_name_is_refused_before_anything_is_created(home: Home, 
     ],
 )
 def test_the_memory_is_where_the_project_has_its_own(
-    home: Home, project: Path, there: list[str], arguments: list[str], store: str
+    home: Home, repository: Path, there: list[str], arguments: list[str], store: str
 ) -> None:
     for name in there:
-        (project / name).mkdir(parents=True)
+        (repository / name).mkdir(parents=True)
 
-    home.run("init", project, *arguments)
+    home.run("init", repository, *arguments)
 
-    assert (project / store / "team/MEMORY.md").exists()
-    assert f"{store}/" in (project / ".gitignore").read_text()
+    assert (repository / store / "team/MEMORY.md").exists()
+    assert f"{store}/" in (repository / ".gitignore").read_text()
 
 
 def test_an_unknown_layout_is_an_error(home: Home, project: Path) -> None:
@@ -112,32 +118,32 @@ def test_a_dry_run_creates_nothing(home: Home, project: Path) -> None:
     assert not home.state.exists()
 
 
-def test_a_memory_that_git_should_track_is_not_ignored(home: Home, project: Path) -> None:
-    home.run("init", project)
-    (project / ".gitignore").write_bytes(b"build\r\n.rune/echoes/\r\n# end")
-    (project / ".rune/talisman.yml").write_text("echoes:\n  version_controlled: true\n")
+def test_a_memory_that_git_should_track_is_not_ignored(home: Home, repository: Path) -> None:
+    home.run("init", repository)
+    (repository / ".gitignore").write_bytes(b"build\r\n.rune/echoes/\r\n# end")
+    (repository / ".rune/talisman.yml").write_text("echoes:\n  version_controlled: true\n")
 
-    output = home.run("init", project)
+    output = home.run("init", repository)
 
     assert "git tracks the memory" in output
-    assert (project / ".gitignore").read_bytes() == b"build\r\n# end"
+    assert (repository / ".gitignore").read_bytes() == b"build\r\n# end"
 
 
 @pytest.mark.parametrize("line", [".rune/echoes", "/.rune/echoes/", " .rune/echoes/ "])
-def test_an_equivalent_line_is_enough(home: Home, project: Path, line: str) -> None:
-    (project / ".gitignore").write_text(f"build\n{line}\n")
+def test_an_equivalent_line_is_enough(home: Home, repository: Path, line: str) -> None:
+    (repository / ".gitignore").write_text(f"build\n{line}\n")
 
-    home.run("init", project)
+    home.run("init", repository)
 
-    assert (project / ".gitignore").read_text() == f"build\n{line}\n"
+    assert (repository / ".gitignore").read_text() == f"build\n{line}\n"
 
 
-def test_a_file_without_a_last_line_end_gets_the_line_on_its_own(home: Home, project: Path) -> None:
-    (project / ".gitignore").write_text("build")
+def test_a_file_without_a_last_line_end_gets_the_line_on_its_own(home: Home, repository: Path) -> None:
+    (repository / ".gitignore").write_text("build")
 
-    home.run("init", project)
+    home.run("init", repository)
 
-    assert (project / ".gitignore").read_text() == "build\n.rune/echoes/\n"
+    assert (repository / ".gitignore").read_text() == "build\n.rune/echoes/\n"
 
 
 def test_a_link_out_of_the_project_is_refused(home: Home, project: Path, tmp_path: Path) -> None:
@@ -186,3 +192,55 @@ def test_a_new_memory_accepts_observations_at_once(home: Home, project: Path) ->
     home.run("run", "--once")
 
     assert "Task: Review the session store" in (project / ".rune/echoes/orchestrator/MEMORY.md").read_text()
+
+
+def test_outside_of_a_repository_no_gitignore_is_written(home: Home, project: Path) -> None:
+    home.run("init", project)
+
+    assert not (project / ".gitignore").exists()
+
+
+def test_gitignore_is_left_alone_on_request(home: Home, repository: Path) -> None:
+    assert ".gitignore" not in home.run("init", repository, "--no-ignore")
+
+    assert not (repository / ".gitignore").exists()
+
+
+def test_the_line_in_gitignore_is_announced(home: Home, repository: Path) -> None:
+    assert ".rune/echoes/" in home.run("init", repository, "--dry-run").partition(".gitignore")[2]
+    assert not (repository / ".gitignore").exists()
+
+    assert "--no-ignore" in home.run("init", repository)
+
+
+def test_a_project_begins_at_the_root_of_its_repository(home: Home, repository: Path) -> None:
+    below = repository / "packages/a b"
+    below.mkdir(parents=True)
+
+    assert "root of the repository" in " ".join(home.run("init", below).split())
+
+    assert (repository / ".rune/echoes/team").is_dir()
+    assert list(below.iterdir()) == []
+
+
+def test_the_home_directory_never_becomes_a_project(home: Home) -> None:
+    (home.root / "claude/echoes/global").mkdir(parents=True)
+
+    for words in (("init",), ("init", "~"), ("add", "~"), ("init", "claude"), ("init", "claude/echoes")):
+        refused = home.echod(*words)
+        assert refused.returncode == 2, words
+        assert "home directory" in refused.stderr or "configuration directory" in refused.stderr
+
+    assert not (home.root / ".rune").exists()
+    assert not (home.root / ".gitignore").exists()
+
+
+def test_a_home_directory_that_is_a_repository_is_no_project(home: Home) -> None:
+    (home.root / ".git").mkdir()
+    below = home.root / "src/shop"
+    below.mkdir(parents=True)
+
+    home.run("init", below)
+
+    assert (below / ".rune/echoes/team").is_dir()
+    assert not (home.root / ".rune").exists()

@@ -117,18 +117,19 @@ def test_a_project_path_that_is_not_utf_8_is_refused_and_does_not_affect_other_p
 
 @pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
 def test_unencodable_characters_are_escaped_and_stay_valid_json(home: Home, encoding: str) -> None:
-    memory = home.root / ".rune/echoes/reviewer/MEMORY.md"
+    project = home.root / "project"
+    memory = project / ".rune/echoes/reviewer/MEMORY.md"
     memory.parent.mkdir(parents=True)
     memory.write_text(
         "# Memory\n\n## Inscribed \u2014 Z\u00f6lle \u2192 \U0001f600 (2026-11-01)\n\n- a fact\n", "utf-8"
     )
-    home.run("add", home.root)
+    home.run("add", project)
 
     def printed(words: str, codes: frozenset[int] = frozenset({0})) -> str:
         done = subprocess.run(
             [sys.executable, "-m", "echod", *words.split()],
             env={**home.environ, "PYTHONIOENCODING": encoding},
-            cwd=home.root,
+            cwd=project,
             capture_output=True,
             timeout=60,
             check=False,

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.settings.effective import insecure_file_warnings
+from echod.files import insecure_file_warnings
 from tests.hostile.conftest import Target
 from tests.support import finding_text, running_daemon, until
 

@@ -21,6 +21,7 @@ from echod.jobs.base import JobOutcome, JobResources
 from echod.memory.document import parse
 from echod.memory.model import Document, Form
 from echod.memory.policy import PolicySettings
+from echod.projects.location import ProjectLocator
 from echod.settings.values import DEFAULT_TEAMS
 from echod.state.database import Database
 from echod.state.entries import EntryStore
@@ -121,7 +122,7 @@ class Workspace:
             projects=lambda: self.registered,
             register=self.registered.append if self.auto_register else None,
             observations_enabled=lambda _: self.observations_enabled,
-            global_store=self.home / ".claude/echoes",
+            locator=ProjectLocator(self.home, self.home / ".claude"),
         )
         with Database.open(self.root / "state/echod.db") as database:
             observed = HookEventLog(database)

@@ -59,10 +59,10 @@ def test_a_broken_configuration_ends_every_command_with_78_and_names_the_line(
 ) -> None:
     config = tmp_path / "config.toml"
     config.write_text("# mine\nquiet_secnds = 3\n")
-    root = make_project(home.root)
+    root = make_project(home.root / "p")
     (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
 
-    result = home.echod("--config", config, *command)
+    result = home.echod("--config", config, *command, cwd=root)
 
     assert result.returncode == 78
     assert f"{config}:2: there is no setting quiet_secnds; did you mean quiet_seconds" in result.stderr

@@ -348,6 +348,31 @@ def test_a_full_disk_under_its_own_files_is_reported_and_work_continues_when_the
         assert running.process.poll() is None
 
 
+@pytest.mark.slow
+def test_a_service_that_starts_on_a_full_disk_waits_for_space(home: Home, tmp_path: Path, small_disk: Path) -> None:
+    full = Home(home.root, {"ECHOD_STATE_DIR": str(small_disk / "state")})
+    root = make_project(tmp_path / "p")
+    full.run("add", root)
+    full.run("run", "--once", root)
+    filler = fill_disk(small_disk)
+    write_finding(root)
+    log = home.root / "service.log"
+    with log.open("wb") as stderr:
+        process = subprocess.Popen(
+            [sys.executable, "-m", "echod", "run"], env=full.environ, cwd=home.root, stderr=stderr
+        )
+    try:
+        until(lambda: b"full" in log.read_bytes(), "the service to report the full disk", seconds=PATIENCE_SECONDS)
+        assert process.poll() is None
+
+        filler.unlink()
+
+        until(lambda: is_remembered(root), "the finding to be folded in", seconds=PATIENCE_SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+
+
 def test_a_full_disk_under_a_memory_fails_the_job_and_loses_nothing(home: Home, small_disk: Path) -> None:
     root = make_project(small_disk / "p")
     home.run("add", root)

@@ -7,8 +7,6 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
 from echod.store.layout import MEMORY
 from tests.support import Home, finding_text, make_project, running_daemon, until
 
@@ -100,8 +98,31 @@ def test_a_purge_keeps_the_memory_and_deletes_all_of_echods_data(home: Home, tmp
     assert {job["store"] for job in home.json("log")["jobs"]} == {str(other / ".rune/echoes")}
     assert list((home.state / "spool").glob("*.json")) == []
     again = home.echod("remove", root, "--purge", "--yes")
-    assert again.returncode == 2
-    assert "has no data about it" in again.stderr
+    assert again.returncode == 0
+    assert "is not registered, and echod has no data about it" in " ".join(again.stdout.split())
+
+
+def test_a_removed_project_contains_no_file_of_echods_own(home: Home, tmp_path: Path) -> None:
+    role = make_maintained_project(home, tmp_path / "p")
+    assert list(role.glob(COPY))
+
+    home.run("remove", tmp_path / "p")
+
+    assert not (role / "../.echod").exists()
+    assert "Timeouts are missing" in (role / MEMORY).read_text()
+    assert len(home.json("log")["jobs"]) == 1
+
+
+def test_removing_names_a_replaced_file_that_is_still_open(home: Home, tmp_path: Path) -> None:
+    role = make_maintained_project(home, tmp_path / "p")
+    (replaced,) = role.glob(COPY)
+
+    with replaced.open("ab"):
+        result = home.echod("remove", tmp_path / "p")
+
+    assert result.returncode == 0
+    assert ".echod-" in result.stderr
+    assert replaced.exists()
 
 
 def test_a_program_that_may_still_write_keeps_a_project_from_being_forgotten(home: Home, tmp_path: Path) -> None:
@@ -134,11 +155,13 @@ def test_a_running_service_starts_from_scratch_with_a_purged_project(home: Home,
             assert home.json("log")["jobs"] == []
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["there", "gone"])
-def test_a_project_that_was_never_known_is_refused(home: Home, tmp_path: Path, there: bool) -> None:
-    root = make_project(tmp_path / "p") if there else tmp_path / "p"
+def test_a_project_that_is_not_registered_needs_no_removal(home: Home, tmp_path: Path) -> None:
+    assert "is not registered" in " ".join(home.run("remove", make_project(tmp_path / "p")).split())
 
-    result = home.echod("remove", root)
+
+def test_a_path_that_was_never_known_is_refused(home: Home, tmp_path: Path) -> None:
+    # A directory that exists is as the user wants it. A path to nothing is probably mistyped.
+    result = home.echod("remove", tmp_path / "p")
 
     assert result.returncode == 2
-    assert "is not registered" in result.stderr
+    assert "is not registered" in " ".join((result.stdout + result.stderr).split())

@@ -228,3 +228,20 @@ def test_the_service_reports_secrets_on_disk(home: Home, role: Path) -> None:
         assert file_texts(role) == before
         home.echod("scrub", project_root_of(role), "--include-protected")
         until(lambda: not warned(), "the end of the warning")
+
+
+def test_a_secret_in_a_replaced_file_is_found_and_goes_with_it(home: Home, role: Path) -> None:
+    home.run("add", project_root_of(role))
+    home.run("consolidate", project_root_of(role))
+    private = role.parent / ".echod"
+    assert any(PASSWORD in path.read_text() for path in private.iterdir())
+
+    listed = home.echod("scrub", project_root_of(role), "--dry-run")
+    cleaned = home.echod("scrub", project_root_of(role), "--include-protected")
+
+    assert ".echod/" in listed.stdout
+    assert cleaned.returncode == 0, cleaned.stdout + cleaned.stderr
+    assert not private.exists()
+    assert all(
+        PASSWORD.encode() not in path.read_bytes() for path in project_root_of(role).rglob("*") if path.is_file()
+    )

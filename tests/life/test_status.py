@@ -34,11 +34,11 @@ def test_a_pause_is_reported_though_nothing_is_due(home: Home, tmp_path: Path, e
     root = make_project(tmp_path / "p")
     home.run("add", root)
     before = time.time()
-    home.run("pause", *(() if everything else (root,)))
+    home.run("pause", "--all" if everything else root)
 
     (said,) = warnings_with_code(home, "paused")
     assert said["text"].startswith("Everything is paused" if everything else f"{root} is paused")
-    assert said["fix"].endswith("echod resume" if everything else f"echod resume {root}")
+    assert said["fix"].endswith("echod resume --all" if everything else f"echod resume {root}")
     assert said["severity"] == "notice"
     assert before - 1 <= unix_time(said["since"]) <= time.time()
     assert home.json("status")["stores"][0]["paused"] is True
@@ -62,12 +62,12 @@ def test_a_running_service_reports_a_pause_and_its_end_at_once(home: Home, tmp_p
 def test_a_paused_project_does_not_read_as_if_it_would_be_written(home: Home, tmp_path: Path) -> None:
     root = make_project(tmp_path / "p")
     assert "may be written now" in home.run("gate", root)
-    home.run("pause")
+    home.run("pause", "--all")
     home.run("pause", root)
 
     said = " ".join(home.run("gate", root).split())
     assert "may be written" not in said
-    assert "paused: Everything is paused. Resume with: echod resume" in said
+    assert "paused: Everything is paused. Resume with: echod resume --all" in said
     assert f"echod resume {root}" in said
     report = home.json("gate", root)
     assert report["state"] == "idle"

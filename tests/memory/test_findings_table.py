@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 
 import pytest
@@ -23,7 +23,7 @@ class Want:
     text: str = ""
     kind: str | None = None
     day: date = FILE_DATE
-    layer: Layer = Layer.TRACED
+    layer: Layer = Layer.INSCRIBED
     claimed: Layer | None = None
     confidence: float = 0.5
     source: str = AGENT
@@ -197,7 +197,7 @@ Close the pool in teardown.
     ),
     "grouped by layer": (
         "# Inscribed\n## One\nFirst.\n# Traced\n## Two\nSecond.\n",
-        [Want("One", "First.", layer=Layer.INSCRIBED), Want("Two", "Second.")],
+        [Want("One", "First."), Want("Two", "Second.", layer=Layer.TRACED)],
     ),
     "unknown layer is kept as a note": (
         "### Keep it\n- layer: permanent\n- Text.\n",
@@ -242,7 +242,7 @@ Close the pool in teardown.
     ),
     "tags and category": (
         "### Keep it\n- layer: traced\n- tags: a, b\n- category: pattern\n- Text.\n",
-        [Want("Keep it", "Text.", fields=(("tags", "a, b"), ("category", "pattern")))],
+        [Want("Keep it", "Text.", layer=Layer.TRACED, fields=(("tags", "a, b"), ("category", "pattern")))],
     ),
     "a sentence after a known word is text": (
         "### Keep it\n- Close the pool.\n- Status: the endpoint answers 200 even where the body says that it failed.\n",
@@ -355,7 +355,7 @@ Close the pool in teardown.
    - evidence: `src/db.py`
    - Not between threads.
 """,
-        [SHORT, Want("Never share it", "Not between threads.", evidence="`src/db.py`")],
+        [replace(SHORT, layer=Layer.TRACED), Want("Never share it", "Not between threads.", evidence="`src/db.py`")],
     ),
     "a list of titles": (
         "- [2026-02-11] Pattern: Close the pool\n- [2026-02-11] Decision: Use one pool\n",
@@ -363,7 +363,7 @@ Close the pool in teardown.
     ),
     "a list below a learning is its text": (
         "### One\n- layer: traced\n- First:\n  - layer by layer\n- then [2026-02-11] the rest\n",
-        [Want("One", "- First:\n  - layer by layer\n- then [2026-02-11] the rest")],
+        [Want("One", "- First:\n  - layer by layer\n- then [2026-02-11] the rest", layer=Layer.TRACED)],
     ),
     "the same label again and again": (
         "Learning: Close the pool.\nEvidence: `a.py`\n\nLearning: Warm the cache.\nConfidence: high\n",
@@ -376,7 +376,7 @@ Close the pool in teardown.
         "- layer: inscribed\n- Close the pool.\n\n---\n\n- layer: traced\n- Warm the cache.\n",
         [
             Want("Close the pool.", "Close the pool.", layer=Layer.INSCRIBED),
-            Want("Warm the cache.", "Warm the cache."),
+            Want("Warm the cache.", "Warm the cache.", layer=Layer.TRACED),
         ],
     ),
     "several values on one line": (

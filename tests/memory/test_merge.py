@@ -155,6 +155,23 @@ def test_opaque_blocks_are_paired_only_if_they_agree() -> None:
     assert other.rstrip().encode() in outcome.data
 
 
+def test_two_versions_of_a_section_are_one_section() -> None:
+    one, other = "## How we ship\n\nShip on Mondays.\n\n", "## How we ship\n\nShip on Tuesdays.\n\n"
+
+    outcome = merge_versions(document(A), document(A, one), document(A, other))
+
+    assert outcome.data == document(A, one).render()
+    assert outcome.overridden == (other,)
+
+
+def test_sections_with_a_heading_that_is_not_unique_all_stay() -> None:
+    first, second, other = (f"## Log\n\nThe run took {word} minutes.\n\n" for word in ("two", "three", "four"))
+
+    outcome = merge_versions(document(A), document(A, first, second), document(A, other))
+
+    assert all(text.rstrip().encode() in outcome.data for text in (first, second, other))
+
+
 def test_an_added_block_is_separated_by_a_blank_line() -> None:
     outcome = merge_versions(document(A), document(A.rstrip()), document(A, C))
 

@@ -12,7 +12,7 @@ from echod.errors import UsageError
 from echod.state.database import Database
 from echod.state.job import Backoff, Job, JobKind, JobState
 from echod.state.job_rows import QueueView
-from echod.state.queue import MAX_DEFERRAL_SECONDS, JobNotOwnedError, JobQueue
+from echod.state.queue import MAX_DEFERRAL_SECONDS, STALLED_RETRY_SECONDS, JobNotOwnedError, JobQueue
 from tests.state.examples import BACKOFF, NOW, OTHER_PROCESS, THIS_PROCESS, claim_job, make_queue, need
 
 OTHER_STORE = "/q/.claude/echoes"
@@ -294,6 +294,19 @@ class TestFail:
         assert (first.state, first.attempts, first.result) == (JobState.QUEUED, 1, "the disk is full")
         assert 15 <= first.due - NOW <= 30
         assert 60 <= second.due - first.due <= 120
+
+    def test_a_stalled_job_is_retried_every_minute_and_never_given_up(self, queue: JobQueue) -> None:
+        queue.put(need("a"), NOW)
+        now = NOW
+        for _ in range(8):
+            job = queue.stall(claim_job(queue, now), "the disk is full", now)
+
+            assert (job.state, job.result) == (JobState.QUEUED, "the disk is full")
+            assert now < job.due <= now + STALLED_RETRY_SECONDS
+            assert job.attempts >= 1
+            now = job.due
+
+        queue.finish(claim_job(queue, now), "done", now)
 
     def test_after_the_last_attempt_it_is_dead_for_that_input(self, queue: JobQueue, view: QueueView) -> None:
         queue.put(need("a"), NOW)

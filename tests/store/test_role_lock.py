@@ -92,3 +92,32 @@ def test_a_kill_while_the_lock_is_created_blocks_no_writer(
         assert session.read().memory.data is not None
     assert status == 137
     assert list((sandbox.project / "tmp").iterdir()) == []
+
+
+@pytest.mark.parametrize("age", [31.0, 3_600.0, -3_600.0])
+def test_a_lock_that_a_killed_process_moved_aside_is_cleaned_by_the_next(sandbox: Sandbox, age: float) -> None:
+    tmp = sandbox.project / "tmp"
+    with sandbox.engine().open_role(sandbox.role):
+        pass
+    journal_id = next(sandbox.journal.rglob("journal-id")).read_text()
+    for path in (tmp / f".rune-echo-lock-reviewer.{journal_id}", tmp / ".rune-echo-lock-reviewer"):
+        path.mkdir()
+        os.utime(path, (sandbox.clock() - age, sandbox.clock() - age))
+
+    with sandbox.engine().open_role(sandbox.role):
+        assert [path.name for path in tmp.iterdir()] == [".rune-echo-lock-reviewer"]
+
+    assert list(tmp.iterdir()) == []
+
+
+def test_a_fresh_lock_that_was_moved_aside_gets_its_name_back(sandbox: Sandbox) -> None:
+    tmp = sandbox.project / "tmp"
+    with sandbox.engine().open_role(sandbox.role):
+        pass
+    journal_id = next(sandbox.journal.rglob("journal-id")).read_text()
+    (tmp / f".rune-echo-lock-reviewer.{journal_id}").mkdir()
+
+    with pytest.raises(BusyError, match="Another writer"), sandbox.engine().open_role(sandbox.role):
+        pass
+
+    assert [path.name for path in tmp.iterdir()] == [".rune-echo-lock-reviewer"]

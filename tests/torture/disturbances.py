@@ -154,6 +154,11 @@ def _replace_worktree(project: StressProject) -> None:
     git(project, "checkout", "-q", "--", ".")
 
 
+def _commit_all(project: StressProject) -> None:
+    git(project, "add", "-A")
+    git(project, "commit", "-qm", "all")
+
+
 GIT: dict[str, Disturbance] = {
     "clean": lambda project: git(project, "clean", "-fdxq"),
     "clean private": lambda project: git(project, "clean", "-fdxq", ".rune/echoes/.echod"),
@@ -161,7 +166,7 @@ GIT: dict[str, Disturbance] = {
     "stash": lambda project: git(project, "stash", "-u"),
     "stash, pop": _stash_and_pop,
     "reset": lambda project: git(project, "reset", "-q", "--hard"),
-    "commit all": lambda project: (git(project, "add", "-A"), git(project, "commit", "-qm", "all"))[0],
+    "commit all": _commit_all,
     "worktree": _replace_worktree,
     "clean, edit": _edit_and_remove_private,
     "inodes": _reuse_inodes,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -27,7 +28,7 @@ _SAMPLE = int(os.environ.get("TORTURE_SAMPLE", "1"))
 """Schedules of each kind in the quick run."""
 _EVERY = int(os.environ.get("TORTURE_EVERY", "1"))
 """`make torture` disturbs every step, or every n-th."""
-_RUNS = int(os.environ.get("TORTURE_RUNS", "200"))
+_RUNS = int(os.environ.get("TORTURE_RUNS", "60"))
 """Random runs with full disks and wrong clocks in `make torture`."""
 
 requires_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")
@@ -103,10 +104,11 @@ def test_a_full_disk_with_kills(base: Path, full: str) -> None:
 def test_every_disturbance(base: Path) -> None:
     print(f"\n{'disturbance':34}{'schedules':>10}{'wrong':>7}")
     steps, total = list(range(0, count_steps(base), _EVERY)), Tally()
-    rows = [(f"git: {name}", lambda n=name: explore_git(base, n, steps)) for name in GIT]  # type: ignore[misc]
-    rows += [(f"links: {name}", lambda n=name: explore_links(base, n, steps)) for name in LINKS]  # type: ignore[misc]
-    rows += [("wrong clocks", lambda: _random_runs("clocks", base))]
-    rows += [(f"full disk: {full}", lambda f=full: _random_runs(f, base)) for full in ("project", "journal")]  # type: ignore[misc]
+    rows: list[tuple[str, Callable[[], Tally]]] = []
+    rows += [(f"git: {name}", partial(explore_git, base, name, steps)) for name in GIT]
+    rows += [(f"links: {name}", partial(explore_links, base, name, steps)) for name in LINKS]
+    rows += [("wrong clocks", partial(_random_runs, "clocks", base))]
+    rows += [(f"full disk: {full}", partial(_random_runs, full, base)) for full in ("project", "journal")]
     for title, explore in rows:
         tally = explore()
         print(f"{title:34}{tally.schedules:10}{sum(tally.wrong.values()):7}", flush=True)

@@ -50,7 +50,7 @@ def import_access(context: CommandContext, *, path: Path, database: Path | None,
 
 def _databases(context: CommandContext, stores: tuple[Store, ...], database: Path | None) -> list[tuple[Store, Path]]:
     if database is not None:
-        return [(stores[0], context.cwd / database.expanduser())]
+        return [(stores[0], context.absolute_path(database))]
     files = [(store, store.root / INDEX_NAME) for store in stores if (store.root / INDEX_NAME).is_file()]
     if not files:
         places = " or ".join(short_path(str(store.root)) for store in stores)

@@ -100,12 +100,25 @@ def _check_plugin(home: Path) -> Iterator[ConnectionCheck]:
     else:
         text = f"The plugin is installed as version {versions[0]}, this echod is {__version__}: claude plugin update"
         yield ConnectionCheck(ok=False, text=f"{text} {PLUGIN_ID}")
+    yield from _check_marketplace(home)
     if isinstance(enabled, dict) and enabled.get(PLUGIN_ID) is False:
         yield ConnectionCheck(ok=False, text=f"The plugin is switched off: claude plugin enable {PLUGIN_ID}")
     if settings.get("disableAllHooks") is True:
         yield ConnectionCheck(
             ok=False, text=f"All hooks are switched off (disableAllHooks in {home / 'settings.json'})."
         )
+
+
+def _check_marketplace(home: Path) -> Iterator[ConnectionCheck]:
+    """Check that the directory from which Claude Code updates the plugin exists. Its path names Python's version."""
+    known = _read_json_object(home / "plugins" / "known_marketplaces.json").get(PLUGIN_ID.partition("@")[2])
+    source = known.get("source") if isinstance(known, dict) else None
+    path = source.get("path") if isinstance(source, dict) else None
+    if not isinstance(path, str) or Path(path).is_dir():
+        return
+    commands = f"claude plugin marketplace remove {PLUGIN_ID.partition('@')[2]}, then the commands below"
+    text = f"The plugin's marketplace {path} is gone, since echod was moved or upgraded. Run: {commands}"
+    yield ConnectionCheck(ok=False, text=text)
 
 
 def _check_hook_command(context: CommandContext) -> ConnectionCheck:

@@ -17,7 +17,7 @@ from echod.cli.context import CommandContext
 from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
 from echod.cli.output import sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.targets import parse_as_of, select_roles
+from echod.cli.targets import RoleSelection, parse_as_of, select_roles
 from echod.contract.commands import ConsolidationReport, PlannedFinding, PlannedFindingsFile
 from echod.contract.status import to_json
 from echod.jobs.consolidate import consolidate_selected, preview_selected
@@ -50,7 +50,8 @@ class _RolePlan(NamedTuple):
 
 
 @click.command(epilog=example("echod consolidate ~/src/my-project --dry-run"))
-@options.project_path_or_all
+@options.project_path_to_change
+@options.in_all
 @options.only_role
 @options.dry_run
 @options.as_of
@@ -61,6 +62,7 @@ def consolidate(
     context: CommandContext,
     *,
     path: Path | None,
+    in_all: bool,
     role: str | None,
     dry_run: bool,
     as_of: str | None,
@@ -74,7 +76,7 @@ def consolidate(
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
     with context.open_read_context() as read_context:
         today = parse_as_of(as_of, context.now())
-        roles = select_roles(context, read_context, path, role)
+        roles = select_roles(context, read_context, RoleSelection(path, in_all, role), dry_run=dry_run)
         plans = [_plan_role(read_context, selected, today) for selected in roles]
     if json:
         click.echo(to_json(_consolidation_report(plans)))

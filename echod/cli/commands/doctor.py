@@ -23,7 +23,6 @@ from echod.doctor import DoctorContext, run_checks
 from echod.errors import ConfigurationError, ExitCode
 from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
-from echod.store import layout
 from echod.store.layout import Store
 
 _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
@@ -67,9 +66,12 @@ def _stores_to_fix(context: CommandContext, path: Path | None) -> tuple[Store, .
 
 
 def _project_or_root(context: CommandContext, path: Path) -> Path:
-    """Return the project of `path`, or its root if there is no store any more."""
-    root = layout.project_root(context.cwd / path.expanduser())
-    return next((above for above in (root, *root.parents) if context.list_stores(above)), root)
+    """Return the project of `path`, or the path itself if it is in none."""
+    root = context.absolute_path(path)
+    try:
+        return context.locator.find_project(root) or root
+    except OSError:
+        return root  # the checks report it
 
 
 def _settings_or_defaults(context: CommandContext) -> Settings:

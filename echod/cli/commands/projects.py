@@ -1,4 +1,4 @@
-"""Commands about the list of projects: `init` (can be repeated), `add`, `projects`, `pause`, `resume` and `remove`."""
+"""Commands about the list of projects: `add`, `projects`, `pause`, `resume`, `move` and `remove`."""
 
 from __future__ import annotations
 
@@ -13,33 +13,39 @@ import click
 
 from echod.app.context import ReadContext
 from echod.app.forget_project import ProjectData, close_commits, delete_project_data, find_project_data, possible_stores
+from echod.app.moved_projects import MovedProject
 from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.commands.status import check_liveness, findings_count_text
 from echod.cli.context import CommandContext
-from echod.cli.execute import LOCK_TIMEOUT_SECONDS, Confirmation, confirm, report_already_so
+from echod.cli.execute import (
+    LOCK_TIMEOUT_SECONDS,
+    Confirmation,
+    adopt_moved,
+    confirm,
+    moved_text,
+    report_already_so,
+)
 from echod.cli.leftovers import settle_and_report
 from echod.cli.options import PATH
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
+from echod.cli.targets import select_project_to_change
 from echod.clock import local_date
 from echod.contract.commands import ProjectInfo, ProjectsReport
 from echod.contract.status import RoleInfo, to_json
 from echod.errors import EchodError, UsageError
-from echod.files import read_regular
 from echod.inbox.spool import Spool
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
-from echod.projects.settings import read_project_settings
-from echod.projects.worktrees import main_worktree_path
 from echod.runtime.locks import this_process, worker_lock
 from echod.search.finder import DocumentFinder
 from echod.service.paths import start_hint
 from echod.state.database import Database
 from echod.state.job import JobKind
 from echod.status.collect import inspect_store
-from echod.store.create import DEFAULT_ROLES, create_roles, roles_without_memory
-from echod.store.layout import Role, Store, find_stores, list_roles, project_root
+from echod.store.layout import Role, Store, list_roles
+from echod.store.skipped import find_linked_stores, find_skipped
 
 _KIB = 1024
 
@@ -51,6 +57,7 @@ def add(context: CommandContext, *, path: Path) -> None:
     """Register a project for maintenance."""
     project = context.find_project(path)
     context.paths.create_directories()
+    adopt_if_moved(context, project)
     is_new = _project_registry(context).add(project)
     context.notify_daemon()
     short_root = short_path(str(project))
@@ -58,6 +65,10 @@ def add(context: CommandContext, *, path: Path) -> None:
     with context.open_read_context() as read_context:
         for store in context.list_stores(project):
             _print_store(context, read_context, store)
+            for item in find_skipped(store):
+                click.echo(problem_line(item.describe(), indent="  "))
+    for item in find_linked_stores(project):
+        click.echo(problem_line(item.describe(), indent="  "))
     quoted = shlex.quote(str(project))
     context.print_info(f"To list every entry that would be removed: echod prune {quoted} --dry-run")
     if not check_liveness(context).is_answering:
@@ -65,6 +76,13 @@ def add(context: CommandContext, *, path: Path) -> None:
             f"The service is not running. To start it: {start_hint(sys.platform, context.environ)}; "
             f"or work once: echod run --once {quoted}"
         )
+
+
+def adopt_if_moved(context: CommandContext, project: Path) -> None:
+    """Carry along what is recorded about a project that was moved here. Nothing is recorded before the first work."""
+    if context.paths.database.exists() or context.paths.journal.exists():
+        with context.open_services() as services:
+            adopt_moved(context, services, [project])
 
 
 def _print_store(context: CommandContext, read_context: ReadContext, store: Store) -> None:
@@ -147,29 +165,35 @@ def projects(context: CommandContext, *, json: bool) -> None:
 
 
 @click.command(epilog=example("echod pause ~/src/my-project"))
-@options.optional_project_path
+@options.project_path_to_change
+@options.in_all
 @pass_command_context
-def pause(context: CommandContext, *, path: Path | None) -> None:
+def pause(context: CommandContext, *, path: Path | None, in_all: bool) -> None:
     """Stop writing to memory until `echod resume`.
 
     New work stays queued.
     """
-    root = None if path is None else context.find_project(path)
+    root = select_project_to_change(context, path, in_all=in_all)
     context.paths.create_directories()
     is_new = _project_registry(context).pause(root)
     context.notify_daemon()
     name = "Everything" if root is None else short_path(str(root))
-    context.print_info(f"{name} is paused until `echod resume`." if is_new else f"{name} is paused already.")
+    command = "echod resume --all" if root is None else f"echod resume {shlex.quote(str(root))}"
+    context.print_info(f"{name} is paused until `{command}`." if is_new else f"{name} is paused already.")
 
 
 @click.command(epilog=example("echod resume ~/src/my-project"))
-@options.optional_project_path
+@options.project_path_to_change
+@options.in_all
 @pass_command_context
-def resume(context: CommandContext, *, path: Path | None) -> None:
+def resume(context: CommandContext, *, path: Path | None, in_all: bool) -> None:
     """Resume writing to memory."""
-    root = None if path is None else context.find_project(path)
-    if not _project_registry(context).resume(root):
+    root = select_project_to_change(context, path, in_all=in_all)
+    registry = _project_registry(context)
+    if not registry.resume(root):
         context.print_info("Nothing was paused." if root is None else f"{short_path(str(root))} was not paused.")
+        if root is not None and registry.pauses().all_projects:
+            click.echo("! Everything is paused. Resume with: echod resume --all")
         return
     with context.open_services() as services:
         discovered = services.read_context.discover_stores()
@@ -177,6 +201,48 @@ def resume(context: CommandContext, *, path: Path | None) -> None:
             services.queue.wake_deferred(store.key, context.now())
     context.notify_daemon()
     context.print_info("Work continues." if root is None else f"Work on {short_path(str(root))} continues.")
+
+
+@click.command(epilog=example("echod move ~/src/old-name ~/src/new-name"))
+@click.argument("old", type=PATH, help="The directory before, of a project or of several.")
+@click.argument("new", type=PATH, help="The same directory now.")
+@options.dry_run
+@pass_command_context
+def move(context: CommandContext, *, old: Path, new: Path, dry_run: bool) -> None:
+    """Tell echod that a project was moved or renamed.
+
+    Its history, undo, ages, pins and pauses go along. Mostly echod recognises a moved project by itself.
+    No file of the project is touched: move the directory first.
+    """
+    old_root, new_root = context.absolute_path(old), context.existing_path(new)
+    with context.open_services() as services:
+        recorded = services.recorded_projects
+        moves = [MovedProject(root, new_root / root.relative_to(old_root)) for root in recorded.known_below(old_root)]
+        if not moves:
+            if recorded.knows(new_root):
+                context.print_info(f"{short_path(str(new_root))} is known already. Nothing is left at the old path.")
+                return
+            raise UsageError(f"Nothing is recorded of {old_root}. `echod projects` lists the registered projects.")
+        for moved in moves:
+            _check_move(context, moved)
+        for moved in moves:
+            if dry_run:
+                click.echo(f"{short_path(str(moved.old))} would become {short_path(str(moved.new))}.")
+                continue
+            recorded.move(moved, lock_seconds=LOCK_TIMEOUT_SECONDS)
+            context.print_info(moved_text(moved.old, moved.new))
+    context.notify_daemon()
+
+
+def _check_move(context: CommandContext, moved: MovedProject) -> None:
+    """Check that a project is at its new path and not at its old one any more. Raises UsageError."""
+    if any(os.path.lexists(store.root) for store in possible_stores(moved.old)):
+        raise UsageError(
+            f"The memory of {moved.old} is still there. Move the directory first: "
+            f"mv {shlex.quote(str(moved.old))} {shlex.quote(str(moved.new))}"
+        )
+    if not context.list_stores(moved.new):
+        raise UsageError(f"{moved.new} has no memory, so {moved.old} was not moved there.")
 
 
 @click.command(epilog=example("echod remove ~/src/my-project --purge --dry-run"))
@@ -194,13 +260,12 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
     registry = _project_registry(context)
     root, registered = _find_registered(context, registry, path)
     data = _read_project_data(context, root) if purge else None
-    if not registered and not data and root.is_dir():
-        report_already_so(context, f"{short_path(str(root))} is not registered")
     if not registered and not data:
         no_data_text = ", and echod has no data about it" if purge else ""
-        raise UsageError(
-            f"{short_path(str(root))} is not registered{no_data_text}. `echod projects` lists the registered projects."
-        )
+        text = f"{short_path(str(root))} is not registered{no_data_text}"
+        if root.is_dir():
+            report_already_so(context, text)
+        raise UsageError(f"{text}. `echod projects` lists the registered projects.")
     if dry_run or (data is not None and not (yes and context.quiet)):
         click.echo("\n".join(_removal_lines(root, data, registered=registered)))
     if dry_run:
@@ -212,7 +277,7 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
         _withdraw_jobs(context, root)
     else:
         _purge_project(context, registry, root)
-    settle_and_report(context, find_stores(root))
+    settle_and_report(context, context.list_stores(root))
     context.notify_daemon()
     purged_text = ", and its data is deleted" if data is not None else ""
     context.print_info(
@@ -224,7 +289,7 @@ def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, y
 
 def _find_registered(context: CommandContext, registry: ProjectRegistry, path: Path) -> tuple[Path, bool]:
     """Return the registered project at or above `path` and True, or `path` itself and False."""
-    start = Path(os.path.realpath(context.cwd / path.expanduser()))
+    start = context.absolute_path(path)
     roots = registry.roots()
     root = next((directory for directory in (start, *start.parents) if directory in roots), None)
     return (start, False) if root is None else (root, True)
@@ -233,10 +298,12 @@ def _find_registered(context: CommandContext, registry: ProjectRegistry, path: P
 def _read_project_data(context: CommandContext, root: Path) -> ProjectData:
     database = Database.open_readonly(context.paths.database)
     spool = Spool(context.paths.spool)
+    with context.open_read_context() as read_context:
+        session_roots = read_context.session_projects.roots(root)
     if database is None:
-        return find_project_data(root, context.paths.journal, None, spool, context.now)
+        return find_project_data(root, context.paths.journal, None, spool, context.now, session_roots)
     with database:
-        return find_project_data(root, context.paths.journal, database, spool, context.now)
+        return find_project_data(root, context.paths.journal, database, spool, context.now, session_roots)
 
 
 def _removal_lines(root: Path, data: ProjectData | None, *, registered: bool) -> Iterator[str]:
@@ -250,6 +317,9 @@ def _removal_lines(root: Path, data: ProjectData | None, *, registered: bool) ->
         yield f"  {pluralize(data.rows, 'database row')} deleted: jobs, references, ages, pins"
     if data is not None and data.event_names:
         yield f"  {pluralize(len(data.event_names), 'unread hook event')} deleted"
+    if data is not None and data.session_bytes:
+        size = f"{max(1, data.session_bytes // _KIB)} KiB"
+        yield f"  changes of its conversation archives can no longer be undone ({size} deleted)"
     yield "  its memory, archives and settings stay"
 
 
@@ -271,9 +341,10 @@ def _purge_project(context: CommandContext, registry: ProjectRegistry, root: Pat
         close_commits(root, context.paths.journal, context.now)
         registry.remove(root)
         context.notify_daemon()
-        delete_project_data(
-            root, context.paths.journal, services.checked_database.database, services.read_context.spool
-        )
+        sessions = services.read_context.session_projects
+        database, spool = services.checked_database.database, services.read_context.spool
+        delete_project_data(root, context.paths.journal, database, spool, sessions.roots(root))
+        sessions.switch_off(root)
     if context.paths.search_index.exists():
         finder = DocumentFinder(context.paths.search_index)
         finder.forget_project(str(root))
@@ -282,114 +353,3 @@ def _purge_project(context: CommandContext, registry: ProjectRegistry, root: Pat
 
 def _project_registry(context: CommandContext) -> ProjectRegistry:
     return ProjectRegistry(context.paths.projects)
-
-
-LAYOUTS = {"rune": Path(".rune/echoes"), "claude": Path(".claude/echoes")}
-"""The memory directory for each value of `--layout`."""
-
-_MAX_GITIGNORE_BYTES = 1024 * 1024
-
-
-@click.command(epilog=example("echod init ~/src/my-project --roles reviewer,workers,team"))
-@click.argument("path", type=PATH, required=False, help="The project; default: the current one.")
-@click.option("--roles", metavar="A,B,...", help="Create only these roles.")
-@click.option("--layout", metavar="rune|claude", help="The directory: .rune/echoes or .claude/echoes.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be created.")
-@pass_command_context
-def init(context: CommandContext, *, path: Path | None, roles: str | None, layout: str | None, dry_run: bool) -> None:
-    """Create a project's memory directory with its roles.
-
-    An existing memory directory is kept. The default is .claude/echoes if there is only .claude, else .rune/echoes.
-    """
-    project = _find_init_root(context, path)
-    store = _choose_store(project, layout)
-    names = [name.strip() for name in roles.split(",")] if roles is not None else list(DEFAULT_ROLES)
-    missing = roles_without_memory(store, names)
-    shown, role_names = short_path(str(store.root)), ", ".join(role.name for role in missing)
-    if dry_run:
-        click.echo(f"{shown}: would create {role_names}." if missing else f"{shown}: nothing is missing.")
-        return
-    create_roles(missing, os.getpid())
-    created_text = f"created {pluralize(len(missing), 'role')}: {role_names}" if missing else "nothing was missing"
-    context.print_info(f"{shown}: {created_text}.")
-    if message := _update_gitignore(project, store):
-        context.print_info(message)
-    context.paths.create_directories()
-    is_new = ProjectRegistry(context.paths.projects).add(project)
-    context.notify_daemon()
-    context.print_info("It is maintained from now on." if is_new else "It is registered already.")
-
-
-def _find_init_root(context: CommandContext, path: Path | None) -> Path:
-    project = project_root(context.cwd / (path or Path()).expanduser())
-    if not project.is_dir():
-        raise UsageError(f"{project} is not a directory. Name the root of a project.")
-    main = main_worktree_path(project)
-    if main != project:
-        raise UsageError(
-            f"{project} is a worktree of {main}, and memory in it is deleted with it. Use: echod init {main}"
-        )
-    if path is None:
-        # Below the root of a project with memory, that project is meant, not a second memory further down.
-        return next((above for above in (project, *project.parents) if find_stores(above)), project)
-    return project
-
-
-def _choose_store(project: Path, layout: str | None) -> Store:
-    if layout is not None:
-        if layout not in LAYOUTS:
-            raise UsageError(f"There is no layout {layout!r}. Use rune (.rune/echoes) or claude (.claude/echoes).")
-        return Store(project, project / LAYOUTS[layout])
-    existing = find_stores(project)
-    if existing:
-        return existing[0]
-    only_claude = (project / ".claude").is_dir() and not (project / ".rune").is_dir()
-    return Store(project, project / LAYOUTS["claude" if only_claude else "rune"])
-
-
-def _update_gitignore(project: Path, store: Store) -> str:
-    """Make git ignore the memory, unless the project's settings want it tracked. Return a sentence about the change."""
-    line = f"{store.root.relative_to(project).as_posix()}/"
-    file = project / ".gitignore"
-    if file.is_symlink():
-        return f".gitignore is a symbolic link, which git does not follow. Add {line} where you ignore files."
-    try:
-        text = _read_gitignore(file)
-        own_lines = {line, f"/{line}", line.rstrip("/"), f"/{line.rstrip('/')}"}
-        present = any(own.strip() in own_lines for own in text.splitlines())
-        if read_project_settings(project).settings.version_controlled:
-            if not present:
-                return ""
-            others = [other for other in text.splitlines(keepends=True) if other.strip() not in own_lines]
-            _replace_gitignore(file, "".join(others))
-            return (
-                f"git tracks the memory from now on, as the project's settings require: removed {line} from .gitignore."
-            )
-        if present:
-            return ""
-        _replace_gitignore(file, text + ("" if not text or text.endswith("\n") else "\n") + f"{line}\n")
-    except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise EchodError(f"{file} cannot be changed: {reason}. Add the line {line} yourself.") from error
-    return f"git ignores the memory from now on (.gitignore: {line})."
-
-
-def _read_gitignore(file: Path) -> str:
-    if not file.exists():
-        return ""
-    if not file.is_file() or file.stat().st_size > _MAX_GITIGNORE_BYTES:
-        raise EchodError(f"{file} is not a small regular file. Check it first.")
-    return read_regular(file, _MAX_GITIGNORE_BYTES).decode()  # with its own line ends
-
-
-def _replace_gitignore(file: Path, text: str) -> None:
-    # Never in place: another name of the same file (a hard link) keeps its content.
-    temporary = file.with_name(f".gitignore.echod-{os.urandom(6).hex()}")
-    try:
-        with temporary.open("xb") as stream:
-            stream.write(text.encode())
-        if file.exists():
-            temporary.chmod(file.stat().st_mode & 0o7777)
-        temporary.replace(file)
-    finally:
-        temporary.unlink(missing_ok=True)

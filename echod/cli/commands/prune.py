@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import NamedTuple
 
 import click
@@ -16,7 +17,7 @@ from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change
 from echod.cli.output import pluralize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.targets import block_title, parse_as_of, read_facts, select_roles
+from echod.cli.targets import RoleSelection, block_title, parse_as_of, read_facts, select_roles
 from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
@@ -29,6 +30,10 @@ from echod.projects.maintenance import MaintenancePolicy
 from echod.state.job import JobKind
 from echod.store.layout import Role
 from echod.store.session import RoleView
+
+_COMPRESS_ACTIONS = {Rule.CONDENSED.value: PruneAction.CONDENSE, Rule.TOPIC.value: PruneAction.COMPRESS}
+_LEARNING_WIDTH = 120
+"""Characters of a learning that a dry run shows. `--json` has all of it."""
 
 
 class RoleFilePlan(NamedTuple):
@@ -46,7 +51,8 @@ class RoleFilePlan(NamedTuple):
 
 
 @click.command(epilog=example("echod prune ~/src/my-project --dry-run"))
-@options.project_path_or_all
+@options.project_path_to_change
+@options.in_all
 @options.only_role
 @options.dry_run
 @options.as_of
@@ -58,6 +64,7 @@ def prune(
     context: CommandContext,
     *,
     path: Path | None,
+    in_all: bool,
     role: str | None,
     dry_run: bool,
     as_of: str | None,
@@ -70,12 +77,13 @@ def prune(
     Every removed entry is in the archive of the role, and so is a copy of the file before the change.
     """
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
-    plans = _plan_files(context, JobKind.PRUNE, path, role, as_of)
+    plans = _plan_files(context, JobKind.PRUNE, RoleSelection(path, in_all, role), as_of, dry_run=dry_run)
     _show_or_run(context, JobKind.PRUNE, plans, WriteOptions(dry_run, yes, force), as_json=json)
 
 
 @click.command(epilog=example("echod compress ~/src/my-project --dry-run"))
-@options.project_path_or_all
+@options.project_path_to_change
+@options.in_all
 @options.only_role
 @options.dry_run
 @options.as_of
@@ -87,6 +95,7 @@ def compress(
     context: CommandContext,
     *,
     path: Path | None,
+    in_all: bool,
     role: str | None,
     dry_run: bool,
     as_of: str | None,
@@ -99,7 +108,7 @@ def compress(
     Every reference is kept, and every removed text is in the archive of the role.
     """
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
-    plans = _plan_files(context, JobKind.COMPRESS, path, role, as_of)
+    plans = _plan_files(context, JobKind.COMPRESS, RoleSelection(path, in_all, role), as_of, dry_run=dry_run)
     _show_or_run(context, JobKind.COMPRESS, plans, WriteOptions(dry_run, yes, force), as_json=json)
 
 
@@ -114,12 +123,12 @@ def require_dry_run(*, dry_run: bool, as_of: str | None, as_json: bool) -> None:
 
 
 def _plan_files(
-    context: CommandContext, kind: JobKind, path: Path | None, role_name: str | None, as_of: str | None
+    context: CommandContext, kind: JobKind, selection: RoleSelection, as_of: str | None, *, dry_run: bool
 ) -> list[RoleFilePlan]:
     plans = []
     with context.open_read_context() as read_context, context.progress_line() as progress:
         today = parse_as_of(as_of, context.now())
-        roles = select_roles(context, read_context, path, role_name)
+        roles = select_roles(context, read_context, selection, dry_run=dry_run)
         for number, role in enumerate(roles, start=1):
             progress.show(f"reading file {number} of {len(roles)}: {role.name}")
             plans.append(plan_role_file(read_context, kind, role, today))
@@ -164,6 +173,9 @@ def _prune_file_plan(
             action=action.action.value,
             store=role.store.key,
             role=role.name,
+            rules=tuple(rule.value for rule in action.rules),
+            learnings=action.learnings,
+            merged_into=action.merged_into,
         )
         for action in plan.actions
     )
@@ -189,7 +201,7 @@ def _compress_file_plan(
             layer=entry.layer and entry.layer.value,
             score=None,
             rule=entry.rule,
-            action=(PruneAction.COMPRESS if entry.rule == Rule.TOPIC else PruneAction.ARCHIVE).value,
+            action=_COMPRESS_ACTIONS.get(entry.rule, PruneAction.ARCHIVE).value,
             store=role.store.key,
             role=role.name,
         )
@@ -229,6 +241,8 @@ def _plan_lines(plan: RoleFilePlan, *, show_entries: bool) -> Iterator[str]:
     for entry in plan.entries if show_entries else ():
         if entry.rule is not None:
             yield wrap(title_text(entry.title), indent=f"  {entry.action:<8} {entry.rule:<16} {entry.id}  ")
+            for learning in entry.learnings:
+                yield wrap(f"leaves: {title_text(shorten(learning, _LEARNING_WIDTH))}", indent="           ")
 
 
 def _run_job(kind: JobKind, role: Role, runner: JobRunner) -> str:

@@ -115,6 +115,8 @@ def _answer_items(
     with context.open_read_context() as read_context:
         stores = _answerable_stores(context, read_context, path)
         items = _resolve_items(_collect_items(read_context, stores, context.now()), ids)
+    if path is None:
+        _check_named(context, items, ids)
     lines = (line for item in items for line in (*_item_heading(item, context.now()), _answer_line(item, answer)))
     changes_files = any(answer_review.changes_files(item, answer) for item in items)
     change = Change(
@@ -123,6 +125,17 @@ def _answer_items(
         question=Confirmation(f"Answer {pluralize(len(items), 'item')}?") if changes_files else None,
     )
     make_change(context, change, write_options)
+
+
+def _check_named(context: CommandContext, items: Iterable[OpenReviewItem], ids: Sequence[str]) -> None:
+    """Check that each item is one of the current project, or that its whole id was typed. Raises UsageError."""
+    project = context.current_project()
+    for item in items:
+        if item.role.store.project != project and item.id not in ids:
+            raise UsageError(
+                f"{item.id} is in another project: {short_path(str(item.role.store.project))}. "
+                "Type the whole id, or name that project with --project."
+            )
 
 
 def _answerable_stores(context: CommandContext, read_context: ReadContext, path: Path | None) -> tuple[Store, ...]:

@@ -12,7 +12,7 @@ import sys
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import NamedTuple, NoReturn
 
@@ -22,9 +22,18 @@ from echod import log_setup
 from echod.app.services import Services
 from echod.cli.commands.status import check_liveness
 from echod.cli.context import CommandContext, ProgressLine
-from echod.cli.execute import LOCK_TIMEOUT_SECONDS
+from echod.cli.execute import LOCK_TIMEOUT_SECONDS, adopt_moved
 from echod.cli.options import PATH, Number
-from echod.cli.output import WIDTH, fit_path, format_timestamp, pluralize, problem_line, wrap
+from echod.cli.output import (
+    WIDTH,
+    fit_path,
+    format_duration,
+    format_timestamp,
+    pluralize,
+    problem_line,
+    short_path,
+    wrap,
+)
 from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
 from echod.inspection import RestoredFindings, find_restored_findings
@@ -32,13 +41,14 @@ from echod.isolation import isolated
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
-from echod.projects.discovery import discover_stores
+from echod.projects.discovery import DiscoveredStores, discover_stores
 from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.service.paths import is_launchd_agent
 from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobKind, JobState
 from echod.store.layout import Store, find_roles
+from echod.store.skipped import find_skipped
 
 _POLL_SECONDS = 0.5
 _HANDOVER_POLL_SECONDS = 0.1
@@ -64,14 +74,18 @@ class HandoverTimeoutError(EchodError):
     help="With --once: the time to wait for deferred jobs.",
 )
 @click.option("--now", is_flag=True, help="With --once and a PATH: also do first prunes that wait for your review.")
+@click.option("--all", "in_all", is_flag=True, help="With --once: all registered projects, as without a PATH.")
 @pass_command_context
-def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float, now: bool) -> None:
+def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float, now: bool, in_all: bool) -> None:
     """Run the service in the foreground, or once with --once.
 
     With --once, a running service does the work and its results are shown. Exits with 1 only if a job failed.
+    The first prune of a long memory file waits a day for your review, as in the service, unless --now is used.
     """
     if now and not (once and paths):
         raise click.UsageError("--now requires --once and the path of a project. Nothing was done.")
+    if in_all and (paths or not once):
+        raise click.UsageError("--all requires --once, and no path.")
     if once:
         run_once(context, paths, wait, release=_release_first_prunes if now else keep_first_prunes)
     elif paths or wait:
@@ -144,9 +158,14 @@ def run_once(
     context.paths.create_directories()
     daemon_answers = check_liveness(context).is_answering
     with context.open_services() as services:
-        stores = discover_stores(projects).stores if projects else services.read_context.discover_stores().stores
+        discovered = _discover(services, projects)
+        adopt_moved(context, services, discovered.projects)
+        discovered = _discover(services, projects)
+        for line in _unused_lines(discovered):
+            click.echo(line)
+        stores = discovered.stores
         if not stores:
-            raise UsageError("No project is registered. Name one, or add it with: echod add PATH")
+            raise _nothing_to_run_error(discovered)
         released = release(services, stores)
         with context.progress_line() as progress:
             once = _RunOnce(context, services, stores, wait, progress)
@@ -156,6 +175,32 @@ def run_once(
                 once.hold_again(released)
         once.print_remaining()
     raise click.exceptions.Exit(ExitCode.FAILED if failed else ExitCode.OK)
+
+
+def _discover(services: Services, projects: Sequence[Path]) -> DiscoveredStores:
+    read_context = services.read_context
+    return discover_stores(projects, read_context.locator) if projects else read_context.discover_stores()
+
+
+def _unused_lines(discovered: DiscoveredStores) -> Iterator[str]:
+    """Describe what is passed over: missing projects, links and names that are not those of memory."""
+    for project in discovered.missing:
+        yield problem_line(
+            f"{short_path(str(project))} is missing (deleted, moved or not mounted). It stays registered."
+        )
+    for item in (*discovered.linked, *(item for store in discovered.stores for item in find_skipped(store))):
+        yield problem_line(item.describe())
+
+
+def _nothing_to_run_error(discovered: DiscoveredStores) -> UsageError:
+    if discovered.missing:
+        return UsageError(
+            "No registered project is there now, so nothing was done. Run this again when it is. "
+            "If it was moved: echod move OLD NEW. If it was deleted: echod remove PATH"
+        )
+    if discovered.linked or discovered.without_store:
+        return UsageError("No registered project has a memory directory that echod uses, so nothing was done.")
+    return UsageError("No project is registered. Name one, or add it with: echod add PATH")
 
 
 def _release_first_prunes(services: Services, stores: Collection[Store]) -> tuple[ReleasedPrunes, ...]:
@@ -179,6 +224,7 @@ class _RunOnce:
     stores: Collection[Store]
     wait_seconds: float
     progress: ProgressLine
+    announced: list[bool] = field(default_factory=list)
 
     def work(self) -> bool:
         """Recover, then work until nothing is due. Return whether a job failed."""
@@ -215,6 +261,7 @@ class _RunOnce:
             if time.monotonic() >= deadline or not waiting:
                 return failed
             remaining_seconds = max(0.0, deadline - time.monotonic())
+            self.announce_wait(waiting)
             self.progress.clear()
             self.progress.show(f"waiting for {pluralize(waiting, 'deferred job')}, {remaining_seconds:.0f} s more")
             time.sleep(min(_POLL_SECONDS, remaining_seconds))
@@ -227,8 +274,9 @@ class _RunOnce:
             with isolated(store.key, problems.append):
                 need_settings = services.read_context.need_settings(store.project)
                 found = reconcile(
-                    store, need_settings, services.queue, now, services.inbox, services.maintenance_finder
-                )
+                    store, need_settings, services.queue, now, services.inbox, services.maintenance_finder,
+                    services.session_need_finder,
+                )  # fmt: skip
                 problems += [problem.text for problem in found]
                 # A job that an earlier run deferred is tried again.
                 services.queue.wake_deferred(store.key, now)
@@ -281,6 +329,8 @@ class _RunOnce:
                 elif self._is_waiting(job) and time.monotonic() >= deadline:
                     failed |= job.attempts > 0
                     watched_ids.discard(job_id)
+            if watched_ids and all(self._waits(job_id) for job_id in watched_ids):
+                self.announce_wait(len(watched_ids))
             if watched_ids and time.monotonic() > max(handover_deadline, deadline):
                 raise HandoverTimeoutError(
                     f"The service did not take the work within {_HANDOVER_TIMEOUT_SECONDS:.0f} s. "
@@ -289,6 +339,20 @@ class _RunOnce:
             self.progress.show(f"the service has {pluralize(len(watched_ids), 'job')} left")
             time.sleep(_HANDOVER_POLL_SECONDS)
         return failed
+
+    def announce_wait(self, waiting: int) -> None:
+        """Print once that the command waits, and for what, because that may take long."""
+        if self.announced:
+            return
+        self.announced.append(True)
+        self.progress.clear()
+        text = f"Waiting up to {format_duration(self.wait_seconds)} for {pluralize(waiting, 'deferred job')}"
+        reasons = dict.fromkeys((job.result or job.reason).rstrip(".") for job in self._pending_jobs())
+        self.context.print_info(wrap(f"{text}: {'; '.join(reasons)}." if reasons else f"{text}.", hang="  "))
+
+    def _waits(self, job_id: int) -> bool:
+        job = self.services.queue_view.get(job_id)
+        return job is not None and self._is_waiting(job)
 
     def hold_again(self, released: Iterable[ReleasedPrunes]) -> None:
         """Hold the released first prunes again for which nothing was to do. A deferred one stays released."""

@@ -107,7 +107,7 @@ def search(
         kinds=frozenset(map(DocumentKind, kinds)) or DEFAULT_KINDS,
         roles=frozenset(roles),
         layers=frozenset(layers),
-        near=tuple(str(context.cwd / Path(file).expanduser()) for file in near),
+        near=tuple(str(context.absolute_path(Path(file))) for file in near),
         limit=limit,
         offset=offset,
     )
@@ -117,6 +117,18 @@ def search(
     finder.close()
     report = _report(request, sources, answer)
     click.echo(to_json(report) if json else "\n".join(_screen(report, request)))
+
+
+def print_found(
+    context: CommandContext, query: str, sources: Sequence[DocumentSource], *, limit: int, as_json: bool
+) -> None:
+    """Search these sources for all kinds of documents, and print the results."""
+    request = SearchRequest(query, frozenset(kind for source in sources for kind in source.kinds), limit=limit)
+    finder = DocumentFinder(context.paths.search_index)
+    answer = finder.search(sources, request)
+    finder.close()
+    report = _report(request, sources, answer)
+    click.echo(to_json(report) if as_json else "\n".join(_screen(report, request)))
 
 
 def parse_target(context: CommandContext, words: Sequence[str], scope: SearchScope | None) -> SearchTarget:
@@ -137,24 +149,23 @@ def parse_target(context: CommandContext, words: Sequence[str], scope: SearchSco
 
 
 def _stores_at(context: CommandContext, word: str) -> tuple[Store, ...]:
-    path = context.cwd / Path(word).expanduser()
     try:
+        path = context.absolute_path(Path(word))
         return context.list_stores(path) if path.is_dir() else ()
-    except (OSError, ValueError):  # a long or odd text is no path
+    except (OSError, ValueError, UsageError):  # a long or odd text is no path
         return ()
 
 
 def _stores_here(context: CommandContext) -> tuple[Store, ...]:
-    try:
-        return context.list_stores(context.find_project(Path()))
-    except UsageError:
-        return ()
+    project = context.current_project()
+    return () if project is None else context.list_stores(project)
 
 
 def list_sources(context: CommandContext, target: SearchTarget) -> tuple[DocumentSource, ...]:
     """Return the sources to search."""
     globs = context.settings.projects if target.scope is SearchScope.ALL else ()
-    locations = SearchLocations.from_environment(context.paths, context.environ, globs)
+    conversations = context.settings.sessions.root
+    locations = SearchLocations.from_environment(context.paths, context.environ, globs, conversations)
     return locations.sources(target.scope, target.stores)
 
 

@@ -17,6 +17,7 @@ from echod.cli.leftovers import settle_and_report
 from echod.cli.options import WholeNumber
 from echod.cli.output import short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
+from echod.errors import EchodError
 from echod.runtime import DaemonState
 from echod.service.base import Service, ServiceConfig, ServiceError, build_service_config
 from echod.service.factory import create_service
@@ -78,14 +79,24 @@ def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     """
     if not dry_run:
         _print_sentences(context, _open_service(context).uninstall(force=force))
-        if context.paths.journal.is_dir():
-            with context.open_read_context() as read_context:
-                stores = read_context.discover_stores().stores
-            settle_and_report(context, stores)
+        _settle_all(context)
         return
     state = _open_service(context).read_state(_service_config(context))
     verb = "would be removed and the service stopped" if state.installed else "does not exist; nothing to do"
     click.echo(f"{short_path(str(state.file))} {verb}.")
+
+
+def _settle_all(context: CommandContext) -> None:
+    """Empty the private directories of all projects, which nothing would do later."""
+    if not context.paths.journal.is_dir():
+        return
+    try:
+        with context.open_read_context() as read_context:
+            stores = read_context.discover_stores().stores
+    except EchodError as error:
+        click.echo(wrap(f"Replaced versions of files remain in .echod: {error}", indent="! "), err=True)
+        return
+    settle_and_report(context, stores)
 
 
 @service.command(epilog=example("echod service start"))

@@ -96,7 +96,7 @@ def _is_project_path(context: CommandContext, target: str) -> bool:
     """Return whether `target` is a project. A bare name is one only if it is a directory with a store."""
     if target in (".", "..", "~") or os.sep in target:
         return True
-    return any(context.list_stores(context.cwd / target))
+    return context.cwd is not None and any(context.list_stores(context.cwd / target))
 
 
 def _list_scope_roles(context: CommandContext, read_context: ReadContext, scope: EntryScope) -> tuple[Role, ...]:

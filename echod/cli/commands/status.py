@@ -5,6 +5,7 @@ The snapshot is printed without loading anything that reads memory, since many s
 
 from __future__ import annotations
 
+import shlex
 import sys
 import time
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,15 @@ import click
 from echod import __version__
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.output import WIDTH, fit_path, format_duration, format_timestamp, pluralize, sanitize, wrap
+from echod.cli.output import (
+    WIDTH,
+    fit_path,
+    format_duration,
+    format_timestamp,
+    pluralize,
+    sanitize,
+    wrap,
+)
 from echod.cli.root import example, pass_command_context
 from echod.contract.status import (
     MAX_COUNTED_FINDINGS,
@@ -24,6 +33,7 @@ from echod.contract.status import (
     HookEventCount,
     PackInfo,
     RoleInfo,
+    SessionsInfo,
     Severity,
     StatusReport,
     StatusWarning,
@@ -32,7 +42,7 @@ from echod.contract.status import (
     status_from_json,
     to_json,
 )
-from echod.errors import ExitCode, StateError
+from echod.errors import ConfigurationError, ExitCode, StateError
 from echod.files import read_regular
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat, read_liveness
@@ -54,7 +64,8 @@ def status(context: CommandContext, *, json: bool) -> None:
     """
     liveness = check_liveness(context)
     now = context.now()
-    report = _read_snapshot(context, liveness, now) or _collect(context, liveness, now)
+    snapshot = _read_snapshot(context, liveness, now)
+    report = _collect(context, liveness, now) if snapshot is None else _with_settings_check(context, snapshot, now)
     click.echo(to_json(report) if json else context.colored(render_status(report, now)))
     raise click.exceptions.Exit(_exit_code(liveness, report))
 
@@ -87,6 +98,23 @@ def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> S
     if liveness.state is DaemonState.RUNNING:
         return report
     return _with_warning(report, Health.DEGRADED, _daemon_warning(context, liveness, now))
+
+
+def _with_settings_check(context: CommandContext, report: StatusReport, now: float) -> StatusReport:
+    """Add a warning if the settings are invalid now: the running service has earlier ones, and the next has none.
+
+    Raises:
+        ConfigurationError: the file that the command line names does not exist.
+    """
+    try:
+        _ = context.settings
+    except ConfigurationError as error:
+        if context.environ.get("ECHOD_CONFIG") and not context.paths.config_file.exists():
+            raise
+        text = f"The service works with earlier settings, and will not start again with these: {error}"
+        warning = StatusWarning("settings-invalid", Severity.WARNING, now, text, "Check them with: echod config check")
+        return _with_warning(report, Health.DEGRADED, warning)
+    return report
 
 
 def _collect(context: CommandContext, liveness: Liveness, now: float) -> StatusReport:
@@ -125,11 +153,14 @@ def _with_warning(report: StatusReport, health: Health, warning: StatusWarning) 
 
 def _daemon_warning(context: CommandContext, liveness: Liveness, now: float) -> StatusWarning:
     """Return the warning about the state of the daemon."""
-    from echod.service.paths import recovery_hint  # loads subprocess and importlib.resources
+    from echod.service.paths import recovery_hint, state_of_service  # loads subprocess and importlib.resources
 
     since = liveness.heartbeat.beat_at if liveness.heartbeat is not None else now
     severity = Severity.WARNING if liveness.state is DaemonState.UPGRADED else Severity.ERROR
     fix = recovery_hint(liveness, sys.platform, context.environ)
+    if liveness.state is DaemonState.STOPPED and (other := state_of_service(sys.platform, context.environ)):
+        show = f"ECHOD_STATE_DIR={shlex.quote(str(other))} echod status"
+        fix = f"The service keeps its state in {other}, and this command in {context.paths.state}. Run: {show}"
     return StatusWarning(f"daemon-{liveness.state.value}", severity, min(since, now), liveness.text, fix)
 
 
@@ -182,6 +213,10 @@ def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
             yield from _store_lines(store)
         if (hidden := len(report.stores) - _MAX_SHOWN_STORES) > 0:
             yield f"  ... and {pluralize(hidden, 'more store')} (all with --json)"
+    if report.sessions:
+        yield "\nConversations"
+        for sessions in report.sessions:
+            yield from _sessions_lines(sessions)
     if report.packs:
         yield "\nDoc packs"
         for pack in report.packs:
@@ -243,6 +278,16 @@ def _store_lines(store: StoreInfo) -> Iterator[str]:
         yield wrap(store.problem, indent="    ! ")
     for role in store.roles:
         yield from _role_lines(role)
+
+
+def _sessions_lines(sessions: SessionsInfo) -> Iterator[str]:
+    yield f"  {fit_path(sessions.project, WIDTH - 2)}"
+    expiring = f", {sessions.expiring} deleted soon" if sessions.expiring else ""
+    facts = (
+        f"{pluralize(sessions.archives, 'archive')}; {sessions.waiting} waiting{expiring}; "
+        f"the host keeps {pluralize(sessions.host_days, 'day')}"
+    )
+    yield wrap(facts, indent="    ")
 
 
 def _pack_line(pack: PackInfo) -> str:

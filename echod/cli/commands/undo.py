@@ -20,6 +20,7 @@ from echod.cli.execute import (
     JobRunner,
     ManualJob,
     WriteOptions,
+    adopt_moved,
     build_manual_gate,
     make_change,
     report_already_so,
@@ -28,7 +29,9 @@ from echod.cli.execute import (
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.targets import block_title, select_stores
+from echod.cli.session_roots import SessionChange
+from echod.cli.session_undo import find_undo, logged_changes, undo_change
+from echod.cli.targets import block_title, select_project_to_change, select_stores
 from echod.clock import local_date
 from echod.contract.commands import LoggedJob, LogReport
 from echod.contract.status import to_json
@@ -38,7 +41,7 @@ from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.jobs.packs import sync_manifests
 from echod.state.job import JobKind
 from echod.store.errors import AlreadyUndoneError
-from echod.store.layout import global_root, packs_store
+from echod.store.layout import Store, global_root, packs_store
 from echod.store.reader import CommitInfo
 from echod.store.undo import UndoPreview
 
@@ -57,7 +60,9 @@ def log(context: CommandContext, *, path: Path | None, limit: int, json: bool) -
     """List the changes that echod made."""
     stores = select_stores(context, path)
     with context.open_read_context() as read_context:
-        rows = _log_rows(read_context.reader.history(stores))[:limit]
+        projects = None if stores is None else dict.fromkeys(store.project for store in stores)
+        rows = [*_log_rows(read_context.reader.history(stores)), *logged_changes(read_context, projects)]
+        rows = sorted(rows, key=lambda row: row.at, reverse=True)[:limit]
     if json:
         click.echo(to_json(LogReport(tuple(rows))))
     elif rows:
@@ -131,19 +136,27 @@ class _UndoPlan(NamedTuple):
     help="The job's number from `echod log`, unless --last is given, and a project.",
 )
 @click.option("--last", is_flag=True, help="Undo the newest job that is not undone.")
+@click.option("--all", "in_all", is_flag=True, help="With --last: the newest job of all registered projects.")
 @click.option("--dry-run", is_flag=True, help="Only show what would be restored.")
 @options.yes
 @options.force
 @pass_command_context
-def undo(context: CommandContext, *, words: tuple[str, ...], last: bool, dry_run: bool, yes: bool, force: bool) -> None:
+def undo(
+    context: CommandContext, *, words: tuple[str, ...], last: bool, in_all: bool, dry_run: bool, yes: bool, force: bool
+) -> None:
     """Undo the changes of a job.
 
     Files are restored byte by byte if nothing else changed them. Otherwise later changes by other programs stay.
     Restored findings are not consolidated again unless they change. An undo can be undone too, by its own number.
     """
     job_id, path = parse_job_and_path(words, last=last)
+    if in_all and not last:
+        raise UsageError("--all requires --last. A job's number is enough from anywhere.")
+    if changes := _find_session_undo(context, job_id, path):
+        make_change(context, undo_change(context, changes), WriteOptions(dry_run, yes, force))
+        return
     try:
-        plan = _plan_undo(context, job_id, path, force=force)
+        plan = _plan_undo(context, job_id, path, in_all=in_all, force=force)
     except AlreadyUndoneError as error:
         report_already_so(context, str(error))
     lines = list(_plan_lines(plan, context.now(), max_lines=sys.maxsize if dry_run else _MAX_SHOWN_CHANGES))
@@ -156,6 +169,20 @@ def undo(context: CommandContext, *, words: tuple[str, ...], last: bool, dry_run
         refusal=None if plan.workflow is None else workflow_running_error(plan.project, plan.workflow),
     )
     make_change(context, change, WriteOptions(dry_run, yes, force))
+
+
+def _find_session_undo(context: CommandContext, job_id: int | None, path: Path | None) -> Sequence[SessionChange]:
+    """Return the changes of archives of conversations that the command means; none if it means a memory file."""
+    stores = select_stores(context, path) if job_id is None or path is not None else None
+    projects = None if stores is None else dict.fromkeys(store.project for store in stores)
+    with context.open_read_context() as read_context:
+        changes = find_undo(context, read_context, job_id, projects)
+        if job_id is None and changes:
+            history = read_context.reader.history(stores)
+            newest = max((one.job or 0 for one in history if one.undone_by is None), default=0)
+            if newest > (changes[0].record.job or 0):
+                return ()
+        return changes
 
 
 def parse_job_and_path(arguments: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:
@@ -178,10 +205,14 @@ def parse_job_and_path(arguments: Sequence[str], *, last: bool) -> tuple[int | N
     return job_id, Path(remaining[0]) if remaining else None
 
 
-def _plan_undo(context: CommandContext, job_id: int | None, path: Path | None, *, force: bool) -> _UndoPlan:
+def _plan_undo(
+    context: CommandContext, job_id: int | None, path: Path | None, *, in_all: bool, force: bool
+) -> _UndoPlan:
     """Find the job and preview its undo. Read-only."""
-    # A job may be named from anywhere. Only if a project is named, the job must be one of that project.
-    stores = select_stores(context, path) if job_id is None or path is not None else None
+    stores: tuple[Store, ...] | None = None
+    # A job may be named by its number from anywhere. If a project is named, the job must be one of that project.
+    if job_id is None or path is not None:
+        stores = _select_undo_stores(context, path, in_all=in_all)
     with context.open_read_context() as read_context:
         commits = read_context.reader.history(stores)
         if job_id is None:
@@ -197,6 +228,28 @@ def _plan_undo(context: CommandContext, job_id: int | None, path: Path | None, *
         if force or plan.is_global:
             return plan
         return plan._replace(workflow=build_manual_gate(context, read_context.project_gate, plan.project)())
+
+
+def _select_undo_stores(context: CommandContext, path: Path | None, *, in_all: bool) -> tuple[Store, ...] | None:
+    """Return the stores whose newest job may be undone; None for all.
+
+    Outside of a project the user's own global store is meant, if the newest change is one of it.
+
+    Raises:
+        UsageError: there is no project, or the newest change is one of a project that is not named.
+    """
+    if path is None and not in_all and context.current_project() is None:
+        with context.open_read_context() as read_context:
+            newest = next(iter(read_context.reader.history(None)), None)
+            if newest is not None and global_root(newest.store) is not None:
+                return read_context.pack_locations.stores
+    project = select_project_to_change(context, path, in_all=in_all)
+    if project is None:
+        return None
+    if context.paths.journal.exists():
+        with context.open_services() as services:
+            adopt_moved(context, services, [project])
+    return context.list_stores(project)
 
 
 def _newest_undoable_job(commits: Iterable[CommitInfo]) -> int:

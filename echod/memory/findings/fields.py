@@ -151,7 +151,7 @@ def learning_text(lines: Sequence[ClassifiedLine], *, strip_leading: bool) -> st
     `strip_leading`.
     Text right below the heading of a learning always counts as content.
     """
-    body = _trimmed([line for line in lines if not _is_metadata_comment(line)])
+    body = _trimmed([line for line in lines if not is_metadata_comment(line)])
     while strip_leading:
         size = next((index for index, line in enumerate(body) if not _is_prose(line)), len(body))
         if not size or not _is_boilerplate_paragraph(body[:size]):
@@ -162,7 +162,8 @@ def learning_text(lines: Sequence[ClassifiedLine], *, strip_leading: bool) -> st
     return "\n".join(_dedented(body)).rstrip()
 
 
-def _is_metadata_comment(line: ClassifiedLine) -> bool:
+def is_metadata_comment(line: ClassifiedLine) -> bool:
+    """Return whether a line is a comment that describes the file or the run, not the learning."""
     text, line_kind = line
     if line_kind in {LineKind.CODE, LineKind.NESTED}:
         return _SCHEMA.fullmatch(text) is not None

@@ -9,16 +9,38 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from typing import NamedTuple
 
 from echod.memory.document import parse
-from echod.memory.findings.fields import ExtractedFields, FieldPairs, StatedFields, extract_fields, learning_text
+from echod.memory.findings.fields import (
+    ExtractedFields,
+    FieldPairs,
+    StatedFields,
+    extract_fields,
+    is_metadata_comment,
+    learning_text,
+)
+from echod.memory.findings.lists import split_learnings
+from echod.memory.findings.nothing import (
+    is_bare_nothing,
+    is_report_heading,
+    is_verdict,
+    merely_reports,
+    reports_nothing,
+)
+from echod.memory.findings.outline import classify_lines
+from echod.memory.findings.records import FindingRecord, read_document
 from echod.memory.findings.sections import (
+    DocumentTitle,
     FindingsSection,
+    find_document_title,
+    is_announcement,
     is_empty_section,
+    is_findings_heading,
+    is_plain_heading,
     split_front_matter,
     split_sections,
     strip_envelope,
@@ -38,7 +60,9 @@ from echod.memory.findings.text import (
 )
 from echod.memory.model import DEFAULT_CONFIDENCE, Layer, Unreadable
 
-DEFAULT_LAYER = Layer.TRACED
+DEFAULT_LAYER = Layer.INSCRIBED
+"""The layer of findings that state none. One that only reports what was done is traced."""
+
 UNTITLED = "Untitled"
 
 
@@ -75,6 +99,12 @@ def read_findings(data: bytes, *, agent: str, file_date: date) -> tuple[Finding,
         return parsed
     agent_words = frozenset(re.findall(r"[^\W_]+", agent.casefold()))
     lines, file_fields = split_front_matter(strip_envelope(_lines(data.decode())))
+    records = read_document("\n".join(lines))
+    if records is not None:
+        return tuple(_build_records(records, _WHOLE_FILE, [_GroupHeading(fields=file_fields)], agent, file_date))
+    title = find_document_title(lines, file_fields, agent_words)
+    if title is not None:
+        return tuple(_read_one_learning(title, lines, file_fields, agent, file_date))
     sections = split_sections(with_headings(lines), agent_words)
     return tuple(_read_sections(sections, file_fields, agent, file_date))
 
@@ -93,10 +123,41 @@ class _GroupHeading(NamedTuple):
     fields: tuple[tuple[str, str], ...] = ()
 
 
+_WHOLE_FILE = FindingsSection(NO_TITLE, generic=True, lines=(), line_kinds=(), container=False, groups=())
+
+
+def _read_one_learning(
+    title: DocumentTitle, lines: Sequence[str], fields: FieldPairs, agent: str, file_date: date
+) -> Iterator[Finding]:
+    body = list(lines[title.end :])
+    text = learning_text(list(zip(body, classify_lines(body), strict=True)), strip_leading=False)
+    section = _WHOLE_FILE._replace(title=read_title(title.text), generic=False)
+    own = [(name, value) for name, value in fields if name != "title" or value != title.text]
+    if text or title.text:
+        yield _build_finding(section, own, text, (), agent, file_date)
+
+
+def _build_records(
+    records: Iterable[FindingRecord],
+    section: FindingsSection,
+    groups: Sequence[_GroupHeading],
+    agent: str,
+    file_date: date,
+) -> Iterator[Finding]:
+    """Yield the findings of the parts of a section; what the section states holds for all of them."""
+    for record in records:
+        if reports_nothing(record.text or record.title or "") and not record.fields:
+            continue
+        title = section.title if record.title is None else read_title(record.title)
+        title = replace(title, date=section.title.date or title.date, layer=section.title.layer or title.layer)
+        own = section._replace(title=title, generic=record.title is None)
+        yield _build_finding(own, record.fields, record.text, groups, agent, file_date)
+
+
 def _read_sections(
     sections: Sequence[FindingsSection], file_fields: tuple[tuple[str, str], ...], agent: str, file_date: date
 ) -> list[Finding]:
-    findings: dict[int, Finding] = {}
+    findings: dict[int, Sequence[Finding]] = {}
     groups: dict[int, _GroupHeading] = {}
     grouped: set[int] = set()
     for index, section in enumerate(sections):
@@ -105,23 +166,57 @@ def _read_sections(
             extracted = ExtractedFields((*file_fields, *extracted.fields), extracted.body_lines)
         text = learning_text(extracted.body_lines, strip_leading=section.generic or section.container)
         if section.container:
-            topic = None if section.generic or text else _heading_text(section.title)
+            topic = None if text or not _has_topic(section) else _heading_text(section.title)
             groups[index] = _GroupHeading(topic, _group_title(section), () if text else extracted.fields)
-        if not extracted.fields and not section.title.typed and is_empty_section(section.title.text, text):
+        enclosing = [groups[number] for number in section.groups]
+        if not (extracted.fields or section.title.dated or section.title.typed) and _is_nothing(section, text):
+            grouped.update((index, *section.groups))
             continue
+        if section.generic or section.container or _is_announcement(section):
+            body = [line for line in extracted.body_lines if not is_metadata_comment(line)]
+            parts = split_learnings(body)
+            if parts is not None:
+                topic = _heading_text(section.title) if _has_topic(section) else None
+                own = _GroupHeading(topic, NO_TITLE, extracted.fields)
+                findings[index] = tuple(_build_records(parts, section, [*enclosing, own], agent, file_date))
+                grouped.update((index, *section.groups))
+                continue
         # A heading with nothing below it is a finding only if its own words have content.
         if text or (not section.container and (extracted.fields or not section.generic)):
-            enclosing = [groups[number] for number in section.groups]
-            findings[index] = _build_finding(section, extracted.fields, text, enclosing, agent, file_date)
+            if section.generic and not section.container and _has_topic(section):
+                enclosing.append(_GroupHeading(_heading_text(section.title)))
+            findings[index] = (_build_finding(section, extracted.fields, text, enclosing, agent, file_date),)
             grouped.update(section.groups)
     for index, group in reversed(groups.items()):
         # A heading above nothing: its own words are the finding.
-        if index not in grouped and (group.topic or group.fields):
+        is_heading_only = group.topic and not reports_nothing(group.topic) and not is_findings_heading(group.topic)
+        if index not in grouped and (is_heading_only or group.fields):
             section = sections[index]
             enclosing = [groups[number] for number in section.groups]
-            findings[index] = _build_finding(section, group.fields, "", enclosing, agent, file_date)
+            findings[index] = (_build_finding(section, group.fields, "", enclosing, agent, file_date),)
             grouped.update(section.groups)
-    return [findings[index] for index in sorted(findings)]
+    return [finding for index in sorted(findings) for finding in findings[index]]
+
+
+def _is_nothing(section: FindingsSection, text: str) -> bool:
+    """Return whether a section reports only that there is nothing to report."""
+    title = section.title.text
+    if not text.strip():
+        return reports_nothing(title) or is_verdict(_heading_text(section.title) or "")
+    if is_bare_nothing(text):
+        is_place = section.generic or section.container or is_report_heading(title)
+        return is_place or reports_nothing(title) or is_empty_section(title, text)
+    return reports_nothing(text)
+
+
+def _is_announcement(section: FindingsSection) -> bool:
+    title = section.title
+    return not (title.dated or title.typed or title.layer) and is_announcement(title.text)
+
+
+def _has_topic(section: FindingsSection) -> bool:
+    """Return whether the heading of a group has words about its findings that must stay with them."""
+    return not section.generic or (is_findings_heading(section.title.text) and not is_plain_heading(section.title.text))
 
 
 def _group_title(section: FindingsSection) -> ParsedTitle:
@@ -157,7 +252,7 @@ def _build_finding(
     source, evidence, supersedes = (read_optional(stated.pop(label) or "") for label in labels)
     topics = [group.topic for group in groups if group.topic]
     fields = (*stated.remaining(), *((("topic", " / ".join(topics)),) if topics else ()))
-    layer = claimed_layer or DEFAULT_LAYER
+    layer = claimed_layer or (Layer.TRACED if merely_reports(name, text) else DEFAULT_LAYER)
     latest = file_date + timedelta(days=1)
     # Only values that the file states: a copy of it with another modification time holds the same findings.
     values = (agent, name, kind, day, claimed_layer, confidence, source, evidence, verified, supersedes, fields, text)

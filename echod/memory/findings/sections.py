@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from echod.memory.findings.nothing import is_report_heading
 from echod.memory.findings.outline import (
     BOLD_LEVEL,
     LineKind,
@@ -41,11 +42,11 @@ from echod.memory.findings.text import (
     NO_TITLE,
     ParsedTitle,
     find_date,
-    normalize_spaces,
     read_field,
     read_optional,
     read_title,
 )
+from echod.memory.front_matter import find_front_matter
 
 _FILLER_WORD = (
     r"(?:i|i've|we|you|my|your|the|our|a|an|some|all|any|this|that|these|those|it|its|and|or|with|from|of|for|to|in|on|"
@@ -115,7 +116,22 @@ _PART_HEADINGS = frozenset(
         impact, fix, solution, root cause, cause, symptom, symptoms, code, before, after, metadata, key learnings,
         key learning, review metrics, arc metrics, metrics, references, reference, learning, how to apply,
         why it matters, what happened, problem, explanation, description, consequences, trade-offs, alternatives,
-        usage, snippet
+        usage, snippet, guidance, when to apply, when to use, when this applies, why this matters,
+        why this works, related, prevention,
+        what didn't work, what did not work, what worked, see also, links, resources, problem statement,
+        solution details,
+        implementation, verification, how to verify, testing, tests, scope, applies to, environment, steps,
+        steps to reproduce,
+        reproduction, expected, actual, expected behavior, actual behavior, investigation, diagnosis,
+        resolution, workaround, result,
+        results, outcome, lesson, lessons, recommendation, rule, pattern, anti-pattern, good, bad, do,
+        don't, decision, options,
+        status, history, notes, notes for agents, caveats, limitations, key insight, takeaway, takeaways,
+        key takeaways, follow-up,
+        related issues, related documents, related learnings, affected files, files, timeline,
+        metrics and figures, summary, tl;dr,
+        the problem, the fix, the solution, the rule, the cause, the lesson, working solution,
+        cross-references, further reading
         """,
     )
 )
@@ -128,9 +144,28 @@ _OPTIONAL_HEADINGS = frozenset(
     }
 )  # fmt: skip
 
-_FRONT_MATTER_KEY = re.compile(r"(?P<key>[A-Za-z][A-Za-z0-9_ -]{0,39}):(?: ++(?P<value>.*)|$)")
+_KINDS_OF_FINDINGS = frozenset({"issues", "concerns", "risks", "warnings"})
+# Names in the front matter of a document about one learning.
+_DOCUMENT_FIELDS = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        category problem_type root_cause symptoms symptom component severity applies_when layer confidence
+        evidence module
+        resolution_type tags verified track type kind
+        """,
+    )
+)
+_NUMBERED_FINDING = re.compile(
+    r"(?:[A-Z]{1,4}-?)?\d{1,3}[.):]|#\d|(?:finding|issue|learning|lesson) #?\d|\[(?:P\d|[A-Z]+-\d)", re.IGNORECASE
+)
+_ANNOUNCEMENT = re.compile(
+    r"\b(?:findings|learnings|issues|problems|review|report|audit|lessons learned|retrospective|observations|"
+    r"takeaways|results|"
+    r"session notes|code review)\b",
+    re.IGNORECASE,
+)
 _ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
-_FRONT_MATTER_LIMIT = 60  # lines
 _ITEM_HEADING = "######"
 _LEADING_LABELS = frozenset({"layer", "learning", "title"})
 _FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
@@ -158,27 +193,47 @@ def strip_envelope(lines: list[str]) -> list[str]:
 
 def split_front_matter(lines: list[str]) -> tuple[list[str], tuple[tuple[str, str], ...]]:
     """Return the lines below the front matter, and its names and values in order."""
-    start = next((index for index, line in enumerate(lines) if line.strip()), None)
-    if start is None or lines[start].rstrip() != "---":
-        return lines, ()
-    limit = min(len(lines), start + _FRONT_MATTER_LIMIT)
-    end = next((index for index in range(start + 1, limit) if lines[index].rstrip() == "---"), None)
-    if end is None:
+    found = find_front_matter(lines)
+    if found is None:
         return lines, ()
     fields: list[tuple[str, str]] = []
-    for line in lines[start + 1 : end]:
-        key = _FRONT_MATTER_KEY.fullmatch(normalize_spaces(line))
-        item = re.fullmatch(r"\s+(?:- +)?(.*)|- +(.*)", line)
-        if key:
-            field = read_field(line)
-            name = field.name if field and field.name != "learning" else re.sub(r"[ -]+", "_", key["key"].casefold())
-            fields.append((name, (key["value"] or "").strip().strip("\"'")))
-        elif item and fields:
-            name, value = fields[-1]
-            fields[-1] = (name, f"{value}, {(item[1] or item[2]).strip()}" if value else (item[1] or item[2]).strip())
-        elif line.strip():
-            return lines, ()
-    return lines[end + 1 :], tuple(field for field in fields if field[1])
+    for key, value in found.fields:
+        field = read_field(f"{key}: {value}")
+        name = field.name if field and field.name != "learning" else re.sub(r"[ -]+", "_", key.casefold())
+        fields.append((name, value))
+    return lines[found.end :], tuple(fields)
+
+
+def find_document_title(
+    lines: Sequence[str], fields: Sequence[tuple[str, str]], agent_words: frozenset[str]
+) -> DocumentTitle | None:
+    """Return the title of a document with front matter that is one learning, its sections included; None if it is not.
+
+    It is one if its front matter or its only heading of the highest level names the learning, and no heading below is a
+    learning of its own by its form, date or metadata.
+    """
+    if not fields:
+        return None
+    line_kinds = classify_lines(lines)
+    candidates = _heading_candidates(lines, line_kinds, agent_words)
+    top = [candidate for candidate in candidates if candidate.parent is None]
+    heading = top[0] if len(top) == 1 and top[0].heading.level == 1 else None
+    below = [candidate for candidate in candidates if candidate is not heading]
+    if any(candidate.strong or _NUMBERED_FINDING.match(candidate.heading.text) for candidate in below):
+        return None
+    stated = next((value for name, value in fields if name in {"title", "name"}), "")
+    titles = [title for title in (heading.heading.text if heading else "", stated) if title]
+    if any(is_announcement(title) or is_generic_title(title, agent_words) for title in titles):
+        return None
+    if not stated and not (heading and {name for name, _ in fields} & _DOCUMENT_FIELDS):
+        return None
+    if not _is_prelude(lines[: heading.heading.line] if heading else ()):
+        return None
+    return DocumentTitle(titles[0], heading.heading.end if heading else 0)
+
+
+def _is_prelude(lines: Sequence[str]) -> bool:
+    return all(not line.strip() or line.lstrip().startswith("<!--") for line in lines)
 
 
 def _is_all_boilerplate(lines: Sequence[str]) -> bool:
@@ -253,6 +308,13 @@ def _starts_paragraph(lines: Sequence[str], index: int) -> bool:
     return index == 0 or not lines[index - 1].strip() or is_thematic_break(lines[index - 1])
 
 
+class DocumentTitle(NamedTuple):
+    """The title of a document that is one learning, and the index of the first line below it."""
+
+    text: str
+    end: int
+
+
 class FindingsSection(NamedTuple):
     """Lines that belong together, and the heading above them (None before the first heading).
 
@@ -324,7 +386,9 @@ def _heading_candidates(
         field = read_field(own[0]) if own else None
         has_learning_label = field is not None and field.name in LEARNING_LABELS
         title = read_title(heading.text)
-        generic = not (title.layer or title.typed) and is_generic_title(title.text, agent_words)
+        generic = not (title.layer or title.typed) and (
+            is_generic_title(title.text, agent_words) or is_findings_heading(title.text)
+        )
         if generic and title.date is None and (day := find_date(title.text)):
             title = replace(title, date=day.value)
         certain = has_learning_label or (title.dated and not generic)
@@ -360,7 +424,7 @@ def _select_starts(candidates: Sequence[_HeadingCandidate]) -> tuple[list[int], 
             continue
         starts.append(index)
         below = children.get(index, [])
-        grouping = bool(below) and not all(child.part for child in below)
+        grouping = 2 * sum(child.part for child in below) < len(below)
         weak = not candidate.strong
         title_of_file = only_root and candidate.heading.level == 1
         if below and (
@@ -380,6 +444,22 @@ def is_generic_title(title: str, agent_words: frozenset[str]) -> bool:
     if not all(word in _GENERIC_WORDS or word in agent_words or word.isdigit() for word in words):
         return False
     return not words or not _GENERIC_WORDS.isdisjoint(words) or agent_words.issubset(words)
+
+
+def is_findings_heading(title: str) -> bool:
+    """Return whether a heading names a kind of findings (`Critical issues`) and no learning."""
+    bare = title.casefold().strip(" :?.")
+    return is_report_heading(title) and (bare not in _OPTIONAL_HEADINGS or bare in _KINDS_OF_FINDINGS)
+
+
+def is_announcement(title: str) -> bool:
+    """Return whether the title of a file announces several findings (`Review of the payment client`)."""
+    return _ANNOUNCEMENT.search(title) is not None
+
+
+def is_plain_heading(title: str) -> bool:
+    """Return whether a heading has no word that its findings should keep."""
+    return all(word in _GENERIC_WORDS or word.isdigit() for word in re.findall(r"[^\W_]+", title.casefold()))
 
 
 def is_empty_section(title: str, text: str) -> bool:

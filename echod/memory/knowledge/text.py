@@ -18,9 +18,8 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from echod.memory.model import Entry
+from echod.memory.text import PATH_GROUP
 
-# The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`).
-_MIN_STATEMENT_WORDS = 6
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
 _SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
@@ -40,14 +39,18 @@ _MAX_LIST_DEPTH = 3  # nested lists; deeper ones are details
 _NESTED_INDENT = 2  # columns at which a line belongs to the item above
 _INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
 _NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
-_TOKEN = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]+"  # noqa: S105 - a piece of text
+_CHARACTER = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]"
+# A piece of text. Brackets belong to it only in a path: beside a slash.
+_TOKEN = rf"(?:{_CHARACTER}|(?<=[/\\]){PATH_GROUP}|{PATH_GROUP}(?=[/\\]))+"
 _IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
 _IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
 _MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
 # Each of these must match a whole short token.
 _LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
-_NAME = r"[\w.@~+$-]+"
-_FILE = re.compile(rf"(?P<folders>(?:{_NAME}[/\\])*)[\w.@+-]*\w\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?")
+_NAME = rf"(?:[\w.@~+$-]|{PATH_GROUP})+"
+_FILE = re.compile(
+    rf"(?P<folders>(?:{_NAME}[/\\])*+)(?:[\w.@+$-]|{PATH_GROUP})*(?:\w|{PATH_GROUP})\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?"
+)
 _BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
 _FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
 _FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # not `5/10/15` or `READ/WRITE/NONE`
@@ -149,17 +152,17 @@ def _dedent(lines: list[str]) -> str:
     return "\n".join(line[margin:] for line in lines)
 
 
-def extract_statement(text: str) -> str:
-    """Return a learning in the fewest of its own words: its bold lead if that is a statement, else its first sentence.
+def split_lead(text: str) -> tuple[str, ...]:
+    """Return the bold lead of a learning and the rest of it; only the text where there is no such lead.
 
-    Marks of emphasis are removed, so that marks in the block made from it are unambiguous.
+    A learning of two sentences is not split: its second one is all that there is to say about the first.
     """
     lead = _BOLD_LEAD.match(text.strip())
-    selected = first_sentence(text)
-    if lead and len(lead["inner"].split()) >= _MIN_STATEMENT_WORDS:
-        selected = lead["inner"].rstrip(" :")
-        selected += "" if selected.endswith((".", "!", "?")) else "."
-    return strip_emphasis(selected)
+    rest = text.strip()[lead.end() :].lstrip(" :.\u2014\u2013-") if lead else ""
+    if lead is None or len(lead["inner"].split()) < _MIN_SENTENCE_WORDS or len(split_sentences(rest)) <= 1:
+        return (text,)
+    inner = lead["inner"].rstrip(" :")
+    return (inner if inner.endswith((".", "!", "?")) else f"{inner}.", rest)
 
 
 def first_sentence(text: str) -> str:
@@ -170,6 +173,17 @@ def first_sentence(text: str) -> str:
         if _ends_sentence(masked, end) and len(text[: end.end()].split()) >= _MIN_SENTENCE_WORDS:
             return text[: end.end()]
     return text
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """Return the sentences of a text on one line. A doubtful end does not end a sentence."""
+    sentences = []
+    rest = text.strip()
+    while rest:
+        sentence = first_sentence(rest)
+        sentences.append(sentence)
+        rest = rest[len(sentence) :].strip()
+    return tuple(sentences)
 
 
 def _ends_sentence(text: str, end: re.Match[str]) -> bool:

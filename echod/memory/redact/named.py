@@ -15,6 +15,7 @@ from echod.memory.redact.plausibility import NameStrength, SecretName, ValueCont
 from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
 _NAME_STEMS = ("passw", "passphrase", "pwd", "_pass", "-pass", "secret", "token", "credential", "key")
+_SHORT_NAME = re.compile(r"(?<![\w.-])(?:pass|pw)(?=\\?[\"'`*_]{0,4}[ \t]{0,4}[:=|])")
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_-."
 _MAX_NAME_PREFIX = 48
 _NAME_SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,40}")
@@ -61,6 +62,18 @@ _CLOSER = re.compile(r"[)\]}](?=[)\]},;.:*\s]|$)")
 _VALUE_REST = re.compile(r"[^\s\"'`<;&|,)\]}\uffff]*")
 _ANY_VALUE_STRENGTHS = frozenset({NameStrength.PASSPHRASE, NameStrength.PASSWORD})
 _QUOTES = "\"'`"
+_LOGIN_BEFORE = re.compile(r"(?i)(?:\b|_)(?:user(?:name)?|login|admin|root|account|uid|e-?mail)\b[^\n\uffff]*\Z")
+_MAX_DEFAULT_DISTANCE = 200  # characters between a name and the default of its value
+_MIN_DEFAULT_LENGTH = 6
+_EXPANSION = re.compile(r"[\"'`]?[$#]\{\{?[ \t]*[\w.]{1,64}:[-=?]?(?P<value>[^\s}\"'`$\uffff]{1,128})\}")
+_REFERENCE_START = re.compile(
+    r"!?[\w.$@:]{0,80}(?:\.|\(|\[|->|\?\.)|\$?[A-Za-z_]\w{0,63}[ \t]{1,2}(?:\|\||\?\?|\?:|or\b)|[$%]\{"
+)
+_DEFAULT = re.compile(
+    r"(?:\|\||\?\?|\?:|//|\bor|\belse|,[ \t]{0,2}(?:default[ \t]{0,2}[=:])?|\{)[ \t]{0,4}[bru]?"
+    r"[\"'`](?P<value>[^\"'`\n\s\uffff]{1,128})[\"'`](?=[ \t]{0,4}(?:[;,)}\]]|$|#|//|\n))",
+    re.MULTILINE,
+)
 
 
 def find_named_secrets(text: str) -> list[Secret]:
@@ -71,7 +84,9 @@ def find_named_secrets(text: str) -> list[Secret]:
 def _iter_named_secrets(text: str) -> Iterator[Secret]:
     lower = lower_same_length(text)
     done = 0
-    for word in sorted(at for stem in _NAME_STEMS for at in find_all(lower, stem)):
+    places = [at for stem in _NAME_STEMS for at in find_all(lower, stem)]
+    places += [at for name in ("pass", "pw") for at in find_all(lower, name) if _SHORT_NAME.match(lower, at)]
+    for word in sorted(places):
         if word < done:
             continue
         tail = _NAME_SUFFIX.match(text, word)
@@ -94,9 +109,33 @@ def _find_value(text: str, stem_start: int, name_end: int, done: int) -> Secret 
     name = classify_name(text[qualified_start:name_end])
     if name is None:
         return None
+    if name.strength is NameStrength.SHORT_PASSWORD and _LOGIN_BEFORE.search(text, max(0, start - 120), start):
+        name = SecretName(name.kind, NameStrength.PASSWORD)  # user=admin pass=...
     field_start = start if name.strength in _ANY_VALUE_STRENGTHS else qualified_start
     is_field = assignment is None or _is_field(text, field_start, assignment)
-    return _secret_if_plausible(text, match, name, is_field=is_field and match.re is not _PROSE_VALUE)
+    secret = _secret_if_plausible(text, match, name, is_field=is_field and match.re is not _PROSE_VALUE)
+    return secret or (None if assignment is None else _default_of_reference(text, assignment, name))
+
+
+def _default_of_reference(text: str, assignment: re.Match[str], name: SecretName) -> Secret | None:
+    """Return the default behind a reference: `process.env.PW || "..."`, `${PW:-...}`, `getenv("PW", "...")`."""
+    start = assignment.start("value")
+    line_end = text.find("\n", start, start + _MAX_DEFAULT_DISTANCE)
+    end = min(len(text), start + _MAX_DEFAULT_DISTANCE) if line_end < 0 else line_end
+    expansion = _EXPANSION.match(text, start, end)
+    if expansion is not None:
+        return _literal(expansion, name)
+    if _REFERENCE_START.match(text, start, end) is None:
+        return None
+    default = _DEFAULT.search(text, start, end)
+    return None if default is None else _literal(default, name)
+
+
+def _literal(match: re.Match[str], name: SecretName) -> Secret | None:
+    value = match["value"]
+    if len(value) < _MIN_DEFAULT_LENGTH or not is_secret(value, name.strength, ValueContext.QUOTED):
+        return None
+    return Secret(name.kind, *match.span("value"))
 
 
 def _start_of_name(text: str, stem_start: int, done: int) -> int:

@@ -8,7 +8,8 @@ something else is bounded (`{8,2000}`), so that time stays linear.
 In a URL or a connection string (`scheme://user:password@host`) only the credential is taken. The scheme, the user and
 the host stay, because they carry the knowledge.
 
-Keywords mark the places that programs have for credentials: Authorization headers, `curl -u`, `sshpass -p`, netrc.
+Keywords mark the places that files have for credentials: Authorization headers, npmrc, SQL, redis.conf. Command lines
+and files of several lines are in `commands` and `layouts`.
 
 Private keys in text armor (PEM, OpenSSH, PGP) are found whole, or without their end where the text was cut off. This is
 the only rule that may take several lines. It takes the armor's own lines only, so a Markdown fence around a key stays.
@@ -16,6 +17,7 @@ the only rule that may take several lines. It takes the armor's own lines only, 
 
 from __future__ import annotations
 
+import base64
 import re
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
@@ -24,7 +26,9 @@ from echod.memory.redact.plausibility import (
     has_mixed_run,
     is_code,
     is_descriptive_word,
+    is_identifier,
     is_placeholder,
+    is_strong_password,
     is_word,
     looks_random,
 )
@@ -38,6 +42,7 @@ _MIN_TOKEN_LENGTH = 6
 _MIN_WORD_TOKEN_LENGTH = 16
 _TOKEN = rf"(?P<value>[A-Za-z0-9._~+/=:-]{{{_MIN_TOKEN_LENGTH},2048}})"
 _ARGUMENT = r"(?P<value>[^\s\"'`\uffff]{1,128})"
+_ENCODED = r"(?P<value>[A-Za-z0-9+/_.-]{8,1024}={0,2})"
 _RFC_NUMBER = re.compile(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
 _ALPHANUMERIC_RUN = re.compile(r"[A-Za-z0-9]+")
 _HEADER = r"authorization\\?[\"'\]]{0,3}[ \t]{0,4}[:=,][ \t]{0,4}[bf]?\\?[\"'`]?"
@@ -121,6 +126,7 @@ TOKEN_PATTERNS = (
     _token("api-key", "AGE-SECRET-KEY-1", r"[A-Z0-9]{50,}"),  # age
 )
 
+
 _PREFIXES = tuple((prefix, pattern) for pattern in TOKEN_PATTERNS for prefix in pattern.prefixes)
 
 
@@ -196,6 +202,19 @@ def _is_not_placeholder(value: str) -> bool:
     return not is_placeholder(value)
 
 
+def _is_not_described(value: str) -> bool:
+    return not (is_placeholder(value) or is_descriptive_word(value) or is_identifier(value))
+
+
+def _is_basic_login(value: str) -> bool:
+    """Return whether a value is `user:password` in base64, or a random token in that place."""
+    try:
+        login = base64.b64decode(value + "=" * (-len(value) % 4), validate=True).decode()
+    except ValueError:
+        return looks_random(value, min_length=_MIN_WORD_TOKEN_LENGTH)
+    return (":" in login and login.isprintable()) or looks_random(value, min_length=_MIN_WORD_TOKEN_LENGTH)
+
+
 def _credential_pattern(
     kind: str, keywords: tuple[str, ...], pattern: str, accepts: Callable[[str], bool]
 ) -> CredentialPattern:
@@ -216,16 +235,29 @@ CREDENTIAL_PATTERNS = (
         _is_header_credential,
     ),
     _credential_pattern(
+        "password", ("login ",), rf"login[ \t]+[^\s\uffff]{{1,64}}[ \t]+password[ \t]+{_ARGUMENT}", _is_not_placeholder
+    ),
+    # npmrc: //registry.example.org/:_auth=...
+    _credential_pattern("password", ("_auth",), rf"_auth[ \t]{{0,2}}[=:][ \t]{{0,2}}[\"']?{_ENCODED}", _is_basic_login),
+    # ~/.docker/config.json
+    _credential_pattern("password", ('"auth"',), rf'"auth"[ \t]{{0,4}}:[ \t]{{0,4}}"{_ENCODED}', _is_basic_login),
+    # redis.conf
+    _credential_pattern(
+        "password", ("requirepass ", "masterauth "), rf"[a-z]{{8,12}}[ \t]{{1,8}}[\"']?{_ARGUMENT}", is_strong_password
+    ),
+    # CREATE USER shop IDENTIFIED BY '...', ALTER ROLE shop PASSWORD '...'
+    _credential_pattern(
         "password",
-        (" -u", " --user", " --proxy-user"),
-        rf" -{{1,2}}[a-z-]{{1,10}}[ =]{{0,2}}[\"']?[^\s:\"'@/\uffff]{{1,64}}:{_ARGUMENT}",
+        ("identified ",),
+        rf"identified[ \t]{{1,4}}(?:with[ \t]{{1,4}}[\"'`]?\w{{1,40}}[\"'`]?[ \t]{{1,4}})?"
+        rf"(?:by|as)[ \t]{{1,4}}[\"']{_ARGUMENT}",
         _is_not_placeholder,
     ),
     _credential_pattern(
-        "password", ("sshpass",), rf"sshpass[ \t]+-p[ \t]{{0,2}}[\"']?{_ARGUMENT}", _is_not_placeholder
-    ),
-    _credential_pattern(
-        "password", ("login ",), rf"login[ \t]+[^\s\uffff]{{1,64}}[ \t]+password[ \t]+{_ARGUMENT}", _is_not_placeholder
+        "password",
+        ("password '", 'password "', "password e'"),
+        rf"password[ \t]e?[\"']{_ARGUMENT}(?=[\"'])",
+        _is_not_described,
     ),
     _credential_pattern(
         "token", ("sig=", "x-amz-signature="), r"[a-z-]{3,15}=(?P<value>[A-Za-z0-9%+/_-]{32,256}={0,2})", _is_token

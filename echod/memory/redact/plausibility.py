@@ -68,6 +68,8 @@ class NameStrength(Enum):
     """A passphrase: any value, even several words."""
     PASSWORD = auto()
     """Any value that is not a known false positive."""
+    SHORT_PASSWORD = auto()
+    """`pass` and `pw`, which name other things too: a value that mixes letters with digits or signs."""
     SECRET = auto()
     """A value that mixes letters and digits: API keys, client secrets, access tokens."""
     TOKEN = auto()
@@ -87,6 +89,21 @@ _PASS_QUALIFIERS = word_set(
     "db database user mysql pg postgres redis mongo smtp mail ftp ssh admin root basic auth http proxy login my"
     " rabbitmq"
 )
+_INNOCENT_KEY_QUALIFIERS = word_set(
+    "i18n l10n locale translation message label idempotency idempotent dedupe deduplication cache query sort partition"
+    " preferences preference shortcut hot object lookup react row column index hash map dictionary json yaml registry"
+    " range routing group sharding shard cursor pagination int long double float string boolean bool composite unique"
+    " natural surrogate candidate route menu tab feature flag config setting settings property"
+)
+"""Words before "key" that name the key of a table, a cache or a translation."""
+
+_ACTIONS = word_set(
+    "set get reset change update forgot forget verify validate hash compare check has is on handle use show hide toggle"
+    " with no require requires confirm create generate send request need needs should can allow mask encrypt decrypt"
+    " strip rotate parse read load find match prompt ask enable disable skip render write"
+)
+"""Words with which names of functions and switches begin: `resetPassword`, `show_password`."""
+
 _TOKEN_QUALIFIERS = word_set("access auth api refresh bot bearer personal deploy id session client")
 _KEY_QUALIFIERS = word_set(
     "api access secret private auth authentication encryption signing service account master app application client"
@@ -108,7 +125,16 @@ def classify_name(text: str) -> SecretName | None:
         return None
     if pieces[-2:] in (["pass", "word"], ["pass", "phrase"]):
         pieces[-2:] = ["".join(pieces[-2:])]
+    if pieces[-2:] == ["key", "data"]:  # client-key-data
+        pieces.pop()
     last, qualifier = pieces[-1], pieces[-2] if len(pieces) > 1 else ""
+    if last in {"key", "keys"} and qualifier in _INNOCENT_KEY_QUALIFIERS:
+        return None
+    own = text.rpartition(" ")[2].lstrip("-_.")
+    if own[:1].islower() and last.endswith(_PASSWORD_ENDINGS):
+        own_pieces = _NAME_PIECE.findall(own)
+        if len(own_pieces) > 1 and own_pieces[0] in _ACTIONS:
+            return None
     if text.endswith("--pass"):
         return SecretName("password", NameStrength.PASSWORD)
     if last.endswith("s") and not last.endswith("ss"):
@@ -122,6 +148,8 @@ def _classify_singular(last: str, qualifier: str, pieces: list[str]) -> SecretNa
         return SecretName("password", NameStrength.PASSPHRASE)
     if last.endswith(_PASSWORD_ENDINGS) or (last == "pass" and qualifier in _PASS_QUALIFIERS):
         return SecretName("password", NameStrength.PASSWORD)
+    if last in {"pass", "pw"} and (len(pieces) == 1 or (last == "pw" and qualifier in _PASS_QUALIFIERS)):
+        return SecretName("password", NameStrength.SHORT_PASSWORD)
     if last.endswith("secret"):
         return SecretName("secret", NameStrength.SECRET)
     if last.endswith("token"):
@@ -165,6 +193,10 @@ _CODE = re.compile(
     re.VERBOSE,
 )
 _ATTRIBUTE = re.compile(rf"{_NAME}+[,;!]*")  # process.env.TOKEN, config?.token
+_ENVIRONMENT = re.compile(  # places of settings, whatever the name of the setting
+    r"(?:process\.env|import\.meta\.env|os\.environ|Deno\.env|Bun\.env|ENV|env|secrets|vars|config|settings|cfg|args|opts"
+    r"|options|params|props|self|this|data|local|var|module|each)(?:\.|\?\.|\[)[\w.?\"'\]\[]+[,;!)]*"
+)
 _DIGIT_LETTER = re.compile(r"[0-9][A-Za-z]")
 _CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
 _UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
@@ -193,6 +225,27 @@ _MAX_PLACEHOLDER_LENGTH = 64
 # Mean length of the runs of one kind (lower case, upper case, digits) in a value. In words and identifiers the kind
 # changes every four characters or more, in random text every two (measured on memory files and on generated tokens).
 _MAX_RANDOM_PIECE_LENGTH = 3.4
+_IDENTIFIER = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)*")
+_NAME_WITH_NUMBER = re.compile(r"[a-z]+(?:_[a-z]+)*[0-9]{0,3}")  # page_width2
+_CODE_NOUNS = word_set("""
+    procedure schema field input handler resolver validator type string mutation query function callback
+    component control
+    state ref hook service model dto form route screen page view button prop props label text message error hash param
+    value name key id store config helper util utils class enum const mock stub fixture factory provider context action
+    reducer selector strategy policy rule rules regex pattern placeholder attribute column prompt dialog modal variable
+""")
+_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+# A piece that can be spoken: a vowel, and no long run of consonants or of vowels.
+_PRONOUNCEABLE = re.compile(
+    r"(?i)(?=[a-z]{0,24}[aeiouy])(?![a-z]{0,24}(?:[bcdfghjklmnpqrstvwxz]{5}|[aeiou]{4}|[jqx][bcdfghjklmnpqrstvwxz]))"
+    r"[a-z]{3,24}"
+)
+_SHORT_WORDS = word_set(
+    "id at by of to in on is up db ui io os ip js ts py go my no or as an it if do we us be so me ok ms"
+)
+_MIN_WORD_LENGTH = 3
+_MIN_IDENTIFIER_WORDS = 2
+_MIN_WORD_SHARE = 0.65
 _MIN_RANDOM_NUMBERS = 3  # words are followed by a number or two (`q1v2`), hardly ever by a third
 _MIN_RANDOM_LENGTH = 8
 _MIN_RANDOM_RUN_LENGTH = 10  # a shorter random run without separators may as well be an abbreviation with a number
@@ -202,11 +255,13 @@ _MIN_SECRET_LENGTH = 8
 _MIN_LENGTH = {
     NameStrength.PASSPHRASE: 3,
     NameStrength.PASSWORD: 3,
+    NameStrength.SHORT_PASSWORD: 6,
     NameStrength.SECRET: _MIN_SECRET_LENGTH,
     NameStrength.TOKEN: 16,
     NameStrength.KEY: 20,
 }
 _MIN_INLINE_LENGTH = 5
+_MIN_STRONG_LENGTH = 6
 _MIN_PIN_LENGTH = 4
 _MIN_HEX_TOKEN_LENGTH = 20
 
@@ -235,6 +290,8 @@ def is_placeholder(value: str) -> bool:
 
 def is_code(value: str) -> bool:
     """Return whether an unquoted value is an expression that names the source of a secret: a call, an attribute."""
+    if _ENVIRONMENT.fullmatch(value) is not None:
+        return True
     return _CODE.match(value) is not None or (_ATTRIBUTE.fullmatch(value) is not None and _consists_of_words(value))
 
 
@@ -266,6 +323,24 @@ def _consists_of_words(value: str) -> bool:
     return _DIGIT_LETTER.search(value) is None and not looks_random(value, min_length=_MIN_RANDOM_LENGTH)
 
 
+def is_identifier(value: str) -> bool:
+    """Return whether letters alone are an identifier that ends in a noun of programs: `writeProcedure`, `pw_field`."""
+    if not _IDENTIFIER.fullmatch(value):
+        return False
+    pieces = _PIECE.findall(value)
+    return len(pieces) > 1 and (pieces[-1].lower() in _CODE_NOUNS or pieces[0].lower() in _ACTIONS)
+
+
+def is_ulid(value: str) -> bool:
+    """Return whether a value is a ULID, which names a row or a request and opens nothing."""
+    return _ULID.fullmatch(value) is not None
+
+
+def is_uuid(value: str) -> bool:
+    """Return whether a value is a UUID."""
+    return _UUID.fullmatch(value) is not None
+
+
 def is_word(value: str) -> bool:
     """Return whether a value consists of letters alone, perhaps joined like an identifier or a slug."""
     return _WORD.fullmatch(value) is not None
@@ -291,9 +366,23 @@ def _is_random_run(run: str) -> bool:
     if run.isdigit():
         return False
     pieces = _PIECE.findall(run)
+    if _is_camel_case(run, pieces):
+        return False
     if len(run) < _MAX_RANDOM_PIECE_LENGTH * len(pieces) or _CONSONANTS.search(run):
         return True
     return sum(map(str.isdigit, pieces)) >= _MIN_RANDOM_NUMBERS
+
+
+def _is_camel_case(run: str, pieces: list[str]) -> bool:
+    """Return whether most letters of a run in mixed case belong to words (`lastSyncedAtMillisV2`).
+
+    One in a hundred random tokens of 24 letters and digits is like that.
+    """
+    if run.islower() or run.isupper():
+        return False
+    words = [piece for piece in pieces if len(piece) >= _MIN_WORD_LENGTH and _PRONOUNCEABLE.fullmatch(piece)]
+    letters = sum(map(len, words)) + sum(len(piece) for piece in pieces if piece.lower() in _SHORT_WORDS)
+    return len(words) >= _MIN_IDENTIFIER_WORDS and letters >= _MIN_WORD_SHARE * len(run)
 
 
 class ValueContext(Enum):
@@ -313,14 +402,26 @@ def is_secret(value: str, strength: NameStrength, context: ValueContext) -> bool
         return False
     if strength in {NameStrength.PASSPHRASE, NameStrength.PASSWORD}:
         return not _is_false_positive(value, context) and _is_password(value, strength, context)
+    if strength is NameStrength.SHORT_PASSWORD:
+        is_name = _NAME_WITH_NUMBER.fullmatch(value) is not None
+        return is_strong_password(value) and not is_name and not _is_false_positive(value, context)
     # Most values beside "key" and "token" are words. Checking first whether one looks random saves the other checks.
     return _is_token(value, strength, context) and not _is_false_positive(value, context)
+
+
+def is_strong_password(value: str) -> bool:
+    """Return whether a value can hardly be a word of a text: it mixes letters with digits or signs."""
+    if len(value) < _MIN_STRONG_LENGTH or any(map(str.isspace, value)) or not any(map(str.isalpha, value)):
+        return False
+    if has_mixed_run(value, min_length=_MIN_INLINE_LENGTH) or _WORD_AND_NUMBER.fullmatch(value):
+        return True
+    return not _SYMBOLS.isdisjoint(value) and any(map(str.isdigit, value))
 
 
 def _is_false_positive(value: str, context: ValueContext) -> bool:
     if is_placeholder(value) or is_descriptive_word(value) or _DIGEST.match(value) or is_url_or_path(value):
         return True
-    return context is not ValueContext.QUOTED and is_code(value)
+    return context is not ValueContext.QUOTED and (is_code(value) or is_identifier(value))
 
 
 def _is_password(value: str, strength: NameStrength, context: ValueContext) -> bool:
@@ -339,6 +440,8 @@ def _is_password(value: str, strength: NameStrength, context: ValueContext) -> b
 
 def _is_token(value: str, strength: NameStrength, context: ValueContext) -> bool:
     if any(map(str.isspace, value)):
+        return False
+    if strength is not NameStrength.SECRET and is_ulid(value):
         return False
     if _UUID.fullmatch(value):
         return strength is NameStrength.SECRET and context is not ValueContext.INLINE

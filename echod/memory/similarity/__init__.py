@@ -1,8 +1,8 @@
 """Decide whether two learnings are one. No other package decides that.
 
 Read in this order: `compare` (the rule, its thresholds, and the search among many learnings), `contradiction` (what
-makes two similar texts different: numbers, negations, opposites, replaced words) and `words` (how texts become words
-and numbers).
+makes two similar texts different: numbers, negations, opposites, replaced words), `languages` (the words that deny and
+take back), `signs` (single letters and signs) and `words` (how texts become words and numbers).
 """
 
 from __future__ import annotations

@@ -24,14 +24,16 @@ from echod.memory.identity import normalize_title
 from echod.memory.model import Block, Entry, Layer
 from echod.memory.similarity.contradiction import Assertions, extract_assertions, find_contradiction
 from echod.memory.similarity.words import fold, jaccard, normalize_numbers, stem, tokenize
+from echod.memory.text import PATH_GROUP
 
 _BULLETS = re.compile(r"\s*(?:[-*+\u2022](?:[ \t]+|\n\s*|$))+")
+_SEGMENT = rf"(?:[\w.@~+$-]|{PATH_GROUP})+"
 _PATH = re.compile(
-    r"(?<![\w.@+-])(?:(?:[\w.@~+-]+[/\\])*[\w.@+-]*\w\.[A-Za-z]\w{0,9}(?![\w/\\])"
-    r"|(?:[\w.@~+-]+/){2,}[\w.@+-]*|[\w.@~+-]+/(?!\S))"
+    rf"(?<![\w.@+-])(?:(?:{_SEGMENT}[/\\])*+(?:[\w.@+$-]|{PATH_GROUP})*(?:\w|{PATH_GROUP})\.[A-Za-z]\w{{0,9}}(?![\w/\\])"
+    rf"|(?:{_SEGMENT}/){{2,}}(?:[\w.@+-]|{PATH_GROUP})*|{_SEGMENT}/(?!\S))"
 )
 _QUOTED_PATH = re.compile(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.[\w.-]+)`")
-_PATH_RUN = re.compile(r"[\w.@~+/\\-]++")
+_PATH_RUN = re.compile(r"[\w.@~+$()\[\]{}/\\-]++")
 _MAX_PATH_LENGTH = 400  # characters; a longer run is not a file name
 _LINE_NUMBERS = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
 # Cached titles. Each new finding is compared with all of a memory, and titles are the largest part of that cost.

@@ -16,24 +16,18 @@ from heapq import nsmallest
 from itertools import chain, combinations, product
 from typing import NamedTuple
 
+from echod.memory.similarity.languages import (
+    LISTED_NEGATIONS,
+    NEGATION_SIGNS,
+    RETRACTING_PHRASES,
+    RETRACTIONS,
+    UNSPACED_NEGATIONS,
+)
+from echod.memory.similarity.signs import extract_signs
 from echod.memory.similarity.words import find_numbers, fold, is_unspaced, normalize_numbers, stem, tokenize
 
-NEGATIONS = frozenset(
-    re.findall(
-        r"\S+",
-        """
-        no not never none nothing nobody nowhere neither nor non without except unless
-        avoid avoids avoided avoiding lack lacks lacking fail fails failed failing refuse refuses refused
-        forbid forbids forbidden prohibit prohibits prohibited prevent prevents prevented hardly rarely seldom unlike
-        dont doesnt didnt isnt arent wasnt werent cant cannot couldnt wont wouldnt shouldnt mustnt neednt hasnt havent
-        nicht kein keine keinen niemals nie ohne pas jamais sans nunca sin không chưa đừng chẳng
-        """,
-    )
-)
-"""Words that negate the next word. English, and the commonest of German, French, Spanish and Vietnamese."""
-
-CJK_NEGATIONS = re.compile("[不没沒無无勿别別非]|ない|ません|ずに|않|못|없|금지|禁止|避免")
-NEGATION_SIGNS = re.compile("!(?=[\\w(])|[\u00ac\u274c\u2717\u2718\U0001f6ab\u26d4\U0001f44e]")
+NEGATIONS = LISTED_NEGATIONS | {"nobody"}
+"""Words that negate the next word."""
 
 _OPPOSITE_LINES = """
 always / never / sometimes / often / usually; all every / some / any / none
@@ -108,6 +102,12 @@ FILLER_WORDS = frozenset(
 Slot = tuple[str, str]
 Slots = Mapping[Slot, frozenset[tuple[str, ...]]]
 
+_LABEL = re.compile(
+    r"\s{0,8}(?:[-*+\u2022][ \t]{1,4}){0,2}[*_~`]{0,3}(?:[\[(](?P<bracket>[^\])\n]{1,30})[\])](?![(:])"
+    r"|"
+    r"(?P<words>[^\W\d_][^\s:\uff1a]{0,30}(?:[ ][^\s:\uff1a]{1,20}){0,2})[*_~`]{0,3}"
+    r"(?:[:\uff1a](?=[\s*_])|[ ][-\u2013\u2014](?=[ ])))"
+)
 _EDGE = ""
 _MAX_FILLINGS = 16  # words in one place that are compared
 _MIN_SHARED_LETTERS = 3  # letters that two forms of a word share
@@ -139,7 +139,8 @@ class Assertions(NamedTuple):
 
     numbers: tuple[str, ...]  # every different number with its unit, in order of appearance
     negated: ItemCounts  # the words that follow a negation, and how often
-    operators: ItemCounts  # operators and signs of negation, and how often
+    operators: ItemCounts  # operators, signs, single letters and words of retraction, and how often
+    label: frozenset[str]  # the words before the first colon or dash: `Deprecated: ...`; empty without any
     stems: frozenset[str]  # all words without endings
     directed: frozenset[DirectedTriple]  # triples whose meaning changes when they are read backwards
     cooccurring: frozenset[tuple[str, str]]  # pairs of words in one clause
@@ -148,7 +149,8 @@ class Assertions(NamedTuple):
 
 def extract_assertions(title: str, body: str) -> Assertions:
     """Return the statements of a title and the text below it that must not differ."""
-    folded = fold(f"{title}\n{body}")
+    text = f"{title}\n{body}"
+    folded = fold(text)
     in_order = tokenize(folded)
     stems = [stem(word) for word in in_order]
     clauses = [tokenize(clause) for clause in _CLAUSE_END.split(_CALL.sub(r" \1 ", folded))]
@@ -156,7 +158,8 @@ def extract_assertions(title: str, body: str) -> Assertions:
     return Assertions(
         numbers=tuple(dict.fromkeys(find_numbers(folded))),
         negated=_counted(_negated(in_order)),
-        operators=_counted(_operators(folded)),
+        operators=_counted(chain(_operators(folded), extract_signs(text))),
+        label=_label(body),
         stems=frozenset(stems),
         directed=frozenset(chain.from_iterable(map(_directed_triples, clauses))),
         cooccurring=frozenset(chain.from_iterable(map(_cooccurring_pairs, parts))),
@@ -176,9 +179,21 @@ def _negated(in_order: Sequence[str]) -> Iterator[str]:
 
 def _operators(folded: str) -> Iterator[str]:
     yield from ("not" for _ in NEGATION_SIGNS.finditer(folded))
-    yield from (match[0] for match in CJK_NEGATIONS.finditer(folded))
+    yield from (match[0] for match in UNSPACED_NEGATIONS.finditer(folded))
+    yield from (match[0] for match in RETRACTING_PHRASES.finditer(folded))
+    yield from (word for word in tokenize(folded) if word in RETRACTIONS)
     for match in _OPERATOR.finditer(_BLOCK_QUOTE.sub("", folded)):
         yield _OPERATOR_SPELLINGS.get(match[0], match[0])
+
+
+def _label(body: str) -> frozenset[str]:
+    """Return the words of a label at the start of a text, as in `Correction: ...` or `[FIXED] ...`."""
+    match = _LABEL.match(body)
+    return (
+        frozenset()
+        if match is None
+        else frozenset(stem(word) for word in tokenize(fold(match["bracket"] or match["words"])))
+    )
 
 
 def _directed_triples(clause: Sequence[str]) -> Iterator[DirectedTriple]:
@@ -231,6 +246,9 @@ def find_contradiction(one: Assertions, other: Assertions) -> str | None:
         return _describe("negations", _join_counted(one.negated), _join_counted(other.negated))
     if one.operators != other.operators:
         return _describe("signs", _join_counted(one.operators), _join_counted(other.operators))
+    for label, stems in ((one.label, other.stems), (other.label, one.stems)):
+        if label and label.isdisjoint(stems):
+            return _describe("labels", " ".join(sorted(label)), "")
     opposite = _find_opposite(one.stems, other.stems)
     if opposite:
         return _describe("opposites", *opposite)

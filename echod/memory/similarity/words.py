@@ -13,9 +13,18 @@ from echod.memory.text import normalize_characters
 
 # Scripts that put no spaces between words; their runs are compared in overlapping pairs of characters.
 _UNSPACED = (
+    "\u3005-\u3007\u303b"
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 )
-_WORD = re.compile(rf"[{_UNSPACED}]+|[^\W{_UNSPACED}]+(?:'[^\W{_UNSPACED}]+)*")
+# Signs of vowels and tones, which belong to the letter before them and to the word.
+_COMBINING = (
+    "\u0300-\u036f\u0483-\u0487\u0591-\u05bd\u05bf\u05c1\u05c2\u05c4\u05c5\u05c7\u0610-\u061a\u064b-\u065f\u0670\u06d6-\u06dc"
+    "\u0711\u0730-\u074a\u07a6-\u07b0\u0900-\u0903\u093a-\u094f\u0951-\u0957\u0962\u0963\u0981-\u0983\u09bc-\u09cd\u09d7"
+    "\u0a01-\u0a03\u0a3c-\u0a51\u0a70\u0a71\u0a81-\u0a83\u0abc-\u0acd\u0b01-\u0b03\u0b3c-\u0b57\u0b82\u0bbe-\u0bcd\u0bd7"
+    "\u0c00-\u0c04\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03\u0d3b-\u0d4d\u0d57\u0d82\u0d83\u0dca-\u0ddf\u135d-\u135f"
+)
+_LETTER = rf"(?:[^\W{_UNSPACED}]|[{_COMBINING}])"
+_WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:'{_LETTER}+)*")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
 _SUFFIXES = ("ing", "ed", "es", "s")
 _MIN_STEM_LENGTH = 3  # letters that a word keeps
@@ -68,6 +77,8 @@ def tokenize(folded: str) -> list[str]:
             tokens += [word[at : at + 2] for at in range(len(word) - 1)]
         elif word.endswith("n't"):
             tokens += [{"ca": "can", "wo": "will", "sha": "shall"}.get(word[:-3], word[:-3]), "not"]
+        elif word.startswith("n'"):  # French: n'utilisez plus
+            tokens += ["ne", word[2:]]
         elif word == "cannot":
             tokens += ["can", "not"]
         else:

@@ -177,7 +177,7 @@ def is_claimed(context: CommitContext, consume: ConsumeRecord) -> bool:
 
 
 def roll_back(context: CommitContext, record: CommitRecord) -> None:
-    """Undo a recorded commit of which nothing is visible, and discard its record."""
+    """Undo a recorded commit that changed nothing visible yet, and discard its record."""
     for append in record.appends:
         directory, name = context.directory.resolve(append.path)
         file_steps.roll_back_append(directory, name, context.journal.blobs.get(append.digest), append.offset)

@@ -1,4 +1,4 @@
-"""Restores entries that another program overwrote, and merges writes that arrive after a commit.
+"""Finishes commits after a crash, restores overwritten entries, and merges writes that arrive after a commit.
 
-Modules for other packages: `archives`, `heal`, `late_writes`.
+Modules for other packages: `archives`, `heal`, `late_writes`, `recovery`.
 """

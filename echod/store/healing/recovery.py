@@ -4,7 +4,7 @@ Recovery first sweeps staged files without a record, because afterwards its own 
 same. Then it goes through every intent, oldest first. A crash inside recovery is the same case again.
 
 Between the crash and now anything may have happened: `git clean` took the stage, a checkout put another version in
-place, an agent edited the file. So an intent of which nothing is visible is redone only if the files still have the
+place, an agent edited the file. So an intent without a visible change is redone only if the files still have the
 contents it was planned from. Otherwise it is rolled back, and the job plans again. And findings are consumed only if
 their entries are seen in the memory or in an archive. Otherwise they get their names back.
 """
@@ -91,10 +91,20 @@ def _is_outdated(context: CommitContext, record: CommitRecord) -> bool:
         return False
     if any(_digest(context, write.path) != write.before_digest for write in record.writes):
         return True
-    return bool(record.consumes and _memory_write(context, record) is None and not _is_memory_known(context))
+    if not (record.consumes or record.partial_consumes) or _memory_write(context, record) is not None:
+        return False
+    return not _is_memory_known(context)
 
 
 def _take_back(context: CommitContext, record: CommitRecord) -> None:
+    """Roll back a commit without a visible change.
+
+    If the stage was lost, claimed findings may have been lost with it. They get their names back from the journal.
+    """
+    if any(write_state(context, write) is StageState.LOST for write in record.writes):
+        for consume in record.consumes:
+            _give_back(context, record, consume)
+        context.directory.root.sync()
     # If a findings file is not there any more, the text that the archive got may be its only copy.
     if all(_digest(context, consume.path) == consume.before_digest for consume in record.consumes):
         roll_back(context, record)

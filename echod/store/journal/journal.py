@@ -52,6 +52,9 @@ from echod.store.journal.undo_index import RESTORED_FINDINGS, UNDO_SEQS, UndoInd
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.snapshot import content_digest
 
+PROJECT_FILE = "project"
+"""Contains the path of the store of a journal."""
+
 log = get_logger(__name__)
 
 _ROOT_ROLE = "+root"
@@ -290,7 +293,7 @@ class Journal:
             journal.root.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
             status = journal.root.stat()
             journal_id = content_digest(f"{journal.root}:{status.st_ino}:{status.st_mtime_ns}".encode())[:12]
-            write_durable(journal.root.parent / "project", role.store.key.encode())
+            write_durable(journal.root.parent / PROJECT_FILE, role.store.key.encode())
             journal.undo_index.build()
             write_durable(journal.root / "journal-id", journal_id.encode())
         return journal
@@ -299,14 +302,15 @@ class Journal:
         """Return the roles of a store that have a journal, even if their directories no longer exist."""
         try:
             with os.scandir(self.store_directory(store)) as entries:
-                names = sorted(entry.name for entry in entries if entry.is_dir())
+                names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return ()
         return tuple(Role(store, "" if name == _ROOT_ROLE else name) for name in names)
 
     def stores(self) -> tuple[Store, ...]:
         """Return every store that has a journal. A directory that does not name its store is passed over."""
-        return tuple(store for file in sorted(self.root.glob("*/project")) if (store := _read_store(file)) is not None)
+        files = sorted(self.root.glob(f"*/{PROJECT_FILE}"))
+        return tuple(store for file in files if (store := read_store(file)) is not None)
 
     def store_directory(self, store: Store) -> Path:
         """Return the directory of a store's journals."""
@@ -315,7 +319,8 @@ class Journal:
         return self._stores[store.key]
 
 
-def _read_store(file: Path) -> Store | None:
+def read_store(file: Path) -> Store | None:
+    """Return the store that the file `PROJECT_FILE` of a journal names; None, and a log line, if it names none."""
     try:
         path = Path(os.fsdecode(read_regular(file, _MAX_PATH_BYTES)))
         return store_at(path) if path.is_absolute() else None

@@ -51,9 +51,10 @@ def _states_to_keep(journal: RoleJournal, limits: EngineLimits, now: float) -> l
     size, timeline = 0, journal.timeline(now)
     for state in reversed(journal.states()):
         size += journal.blobs.size(state.digest)
-        since = timeline.earliest(state.since)
         end = min(now, timeline.earliest(newest_first[0].since)) if newest_first else now
-        if newest_first and (end - since > limits.history_seconds or size > limits.max_history_bytes):
+        if newest_first and (
+            end - timeline.latest(state.since) > limits.history_seconds or size > limits.max_history_bytes
+        ):
             break
         newest_first.append(state)
     return newest_first[::-1]

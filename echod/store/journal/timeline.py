@@ -1,4 +1,4 @@
-"""Bound the time of a commit by what the journal's order says, for a clock may have been wrong.
+"""Bound the time of a commit by the journal's order, because a clock may have been wrong.
 
 The journal orders commits and known contents by times that never go back. So after a job whose clock was a year ahead,
 everything would be young for a year. Therefore each of them also has the plain reading of the clock. A reading in the

@@ -3,9 +3,10 @@
 A team's tasks report in `tmp/.rune-signals/{team}/` that they are done. Files directly in `.rune-signals` are messages
 between hooks (and `.echo-dirty`, which echod itself touches). They mean nothing for workflows.
 
-Claude Code's own directory has a `sessions/{pid}.json` for each running session. Only the word "busy" counts. A session
-that waits for its user delays nothing, and an unknown word is not a reason either: every version brings new words, and
-workflows leave markers of their own.
+Claude Code's own directory has a `sessions/{pid}.json` for each running session. Only the word "busy" counts, and a
+session without a terminal (`claude -p`), which works from its start to its end and states no word. A session that waits
+for its user delays nothing, and an unknown word is not a reason either: every version brings new words, and workflows
+leave markers of their own.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+from collections.abc import Mapping
 from pathlib import Path
 
 from echod.workflows import files
@@ -33,6 +35,10 @@ _SESSION = re.compile(r"[0-9]{1,7}\.json")
 _SESSION_SIZE_LIMIT = 1 << 16
 _SESSION_LIMIT = 256
 _WORKTREES = Path(".claude/worktrees")
+_HEADLESS_ENTRYPOINT = "sdk-cli"
+_HEADLESS_OPTIONS = frozenset({b"-p", b"--print"})
+_COMMAND_LIMIT = 4096
+"""Enough for the options, which are before the prompt or after it; a longer prompt may hide them."""
 
 
 def read_teams(project: Path) -> tuple[tuple[Marker, ...], dict[str, float]]:
@@ -99,24 +105,34 @@ def read_sessions(claude_home: Path, project: Path, processes: ProcessTable) -> 
 def _read_session(path: Path, project: Path, processes: ProcessTable) -> Marker | None:
     file = files.read_file(path, _SESSION_SIZE_LIMIT)
     session = None if file is None else files.parse_json_object(file)
-    if file is None or session is None or files.normalize_status(files.text_field(session, "status")) != "busy":
-        return None
-    if not _works_in(files.text_field(session, "cwd"), project):
+    if file is None or session is None or not _works_in(files.text_field(session, "cwd"), project):
         return None
     number = files.parse_pid(session.get("pid")) or files.parse_pid(path.stem)
     if number is None:
+        return None
+    busy = files.normalize_status(files.text_field(session, "status")) == "busy"
+    if not busy and not _is_headless(session, number):
         return None
     return Marker(
         kind=MarkerKind.SESSION,
         path=str(path),
         name=files.printable(files.text_field(session, "sessionId")),
-        description="a Claude Code session is busy in this project",
+        description=f"a Claude Code session {'is busy' if busy else 'without a terminal works'} in this project",
         state=MarkerState.RUNNING,
         modified_at=file.modified_at,
         last_active=file.modified_at,
         owner=MarkerOwner(number, processes.lookup(number)),
         started=files.first_time(session, "startedAt", "started_at"),
     )
+
+
+def _is_headless(session: Mapping[str, object], number: int) -> bool:
+    """Return whether a session was started to do one task and end (`claude -p`)."""
+    if files.text_field(session, "entrypoint") == _HEADLESS_ENTRYPOINT:
+        return True
+    command = files.read_file(Path(f"/proc/{number}/cmdline"), _COMMAND_LIMIT)
+    words = () if command is None or command.data is None else command.data.split(b"\0")
+    return bool(words) and b"claude" in b" ".join(words[:2]) and not _HEADLESS_OPTIONS.isdisjoint(words[1:])
 
 
 def _works_in(directory: str, project: Path) -> bool:

@@ -11,6 +11,7 @@ from tests.bench.corpus import corpus
 from tests.bench.figures import Cells, Figures, Row, Table, at_least, below, none, row
 from tests.bench.reference import measure_alternating
 from tests.bench.secrets.counts import Counts, table, total_counts
+from tests.bench.secrets.field import count_field
 from tests.bench.secrets.labelled import count_labelled
 from tests.bench.secrets.lines import count_made, identifier, number, password, path, slug
 from tests.bench.workspace import Workspace
@@ -38,7 +39,10 @@ def measure(space: Workspace) -> Figures:
     made, wrong, innocent = count_made()
     rows = [*_quality("made lines", total_counts(made)), *_connections("made lines", made)]
     rows.append(Row("made lines: innocent lines redacted", wrong, "", note=f"of {innocent:,}"))
-    tables = [table("Secrets: made lines", made)]
+    field, changed, complete = count_field()
+    rows += [*_quality("lines of the field", field)]
+    rows.append(Row("lines of the field: innocent lines redacted", changed, "", note=f"of {complete}"))
+    tables = [table("Secrets: made lines", made), table("Secrets: lines of the field", {"all": field})]
     if (root := corpus()) is not None:
         labelled, notes = count_labelled(root)
         rows += [*_quality("labelled texts", total_counts(labelled)), *_connections("labelled texts", labelled)]

@@ -1,0 +1,252 @@
+"""Split the text of a section that only groups findings: list items, bold paragraphs, rows of tables, blocks of data.
+
+A list is a list of findings if its items are statements, not names. A list below a sentence that introduces it
+("The migration takes three steps:") belongs to that sentence, unless the sentence announces findings. Paragraphs that
+begin in bold begin a learning each, with everything below them, if there are at least two. All other text between two
+lists is one learning.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from echod.memory.findings.fields import ClassifiedLine, extract_fields, learning_text
+from echod.memory.findings.nothing import names_severity, reports_nothing
+from echod.memory.findings.outline import LineKind, indent_width, is_thematic_break, list_content_offset, parse_fence
+from echod.memory.findings.records import FindingRecord, read_document, read_table
+from echod.memory.findings.sections import is_boilerplate
+from echod.memory.findings.text import normalize_spaces, read_title
+
+_MIN_ITEMS = 2
+_MIN_STATEMENT_WORDS = 4
+_MIN_UNSPACED_LENGTH = 10
+_MAX_LEAD_LENGTH = 120
+_ANNOUNCES = re.compile(
+    r"\b(?:findings?|issues?|problems?|learnings?|lessons?|points?|observations?|patterns?|bugs?|concerns?|insights?|takeaways?|"
+    r"notes?|results?|things|following|gotchas?|pitfalls?|recommendations?|suggestions?)\b",
+    re.IGNORECASE,
+)
+_LEAD = re.compile(
+    r"(?P<marks>\*\*|__)(?P<lead>[^*_\n][^\n]{0,160}?)(?P=marks)(?P<joint>[ \t]*(?:[:\u2014\u2013-][ \t]*)?)"
+)
+_CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
+_DATA = frozenset({"json", "jsonc", "json5", "yaml", "yml", "jsonl", "ndjson"})
+
+
+class _Block(NamedTuple):
+    """Consecutive lines of one kind: `item`, `table`, `data` or `text`."""
+
+    kind: str
+    lines: tuple[ClassifiedLine, ...]
+
+
+def split_learnings(lines: Sequence[ClassifiedLine]) -> tuple[FindingRecord, ...] | None:
+    """Return the learnings in a text without a heading of its own; None if it is one learning."""
+    blocks = list(_blocks(lines))
+    leads = [index for index, block in enumerate(blocks) if block.kind == "text" and _lead(block.lines[0][0])]
+    if len(leads) >= _MIN_ITEMS:
+        return tuple(_split_at_leads(blocks, leads))
+    records: list[FindingRecord] = []
+    rest: list[_Block] = []
+    topic: str | None = None
+    was_split = False
+    index = 0
+    while index < len(blocks):
+        block = blocks[index]
+        end = index + 1
+        found: tuple[FindingRecord, ...] | None = None
+        if block.kind == "item":
+            while end < len(blocks) and blocks[end].kind == "item":
+                end += 1
+            introduction = _introduction(rest)
+            if _are_statements(blocks[index:end]) and (introduction is None or _announces(introduction)):
+                found = tuple(_item_record(item) for item in blocks[index:end] if not _is_nothing(item))
+        elif block.kind in {"table", "data"}:
+            texts = [text for text, _ in block.lines]
+            found = read_table(texts) if block.kind == "table" else read_document("\n".join(texts[1:-1]))
+        if found is None:
+            rest += blocks[index:end]
+        else:
+            introduction = _introduction(rest)
+            if introduction is not None:
+                rest.pop()
+                topic = None if is_boilerplate(introduction) else introduction.rstrip(" :\uff1a")
+            records += _prose_records(rest)
+            records += [r._replace(fields=(*r.fields, ("topic", topic))) if topic else r for r in found]
+            rest, topic, was_split = [], None, True
+        index = end
+    if not was_split:
+        return None
+    return (*records, *_prose_records(rest))
+
+
+def _blocks(lines: Sequence[ClassifiedLine]) -> Iterator[_Block]:
+    """Yield the blocks of a text in order. Blank lines and separators between blocks are left out."""
+    index = 0
+    while index < len(lines):
+        text, kind = lines[index]
+        end = index + 1
+        if kind is LineKind.TEXT and (not text.strip() or is_thematic_break(text)):
+            index = end
+            continue
+        if kind is LineKind.TEXT and list_content_offset(text) is not None:
+            while end < len(lines) and _continues_item(lines, end, list_content_offset(text) or 0):
+                end += 1
+            block = _Block("item", tuple(lines[index:end]))
+        elif kind is LineKind.TEXT and text.lstrip().startswith("|"):
+            while end < len(lines) and lines[end][1] is LineKind.TEXT and lines[end][0].lstrip().startswith("|"):
+                end += 1
+            block = _Block("table", tuple(lines[index:end]))
+        elif kind is LineKind.CODE:
+            fence = parse_fence(text)
+            while end < len(lines) and lines[end][1] is LineKind.CODE and not (fence and parse_fence(lines[end][0])):
+                end += 1
+            end = min(end + 1, len(lines)) if end < len(lines) and lines[end][1] is LineKind.CODE else end
+            is_data = fence is not None and fence[1].split(" ")[0].casefold() in _DATA
+            block = _Block("data" if is_data else "text", tuple(lines[index:end]))
+        else:
+            while end < len(lines) and _continues_paragraph(lines[end], kind):
+                end += 1
+            block = _Block("text", tuple(lines[index:end]))
+        yield block
+        index = end
+
+
+def _continues_item(lines: Sequence[ClassifiedLine], index: int, offset: int) -> bool:
+    text, kind = lines[index]
+    if kind is not LineKind.TEXT:
+        return kind is LineKind.NESTED or indent_width(text) >= min(offset, 2) or not text.strip()
+    if text.strip():
+        # A line without a blank line before it continues the item's paragraph.
+        return list_content_offset(text) is None and bool(lines[index - 1][0].strip()) and not is_thematic_break(text)
+    return any(
+        later_kind in {LineKind.NESTED, LineKind.CODE} and indent_width(later) > 0
+        for later, later_kind in lines[index + 1 : index + 2]
+    )
+
+
+def _continues_paragraph(line: ClassifiedLine, first_kind: LineKind) -> bool:
+    text, kind = line
+    if kind is not first_kind:
+        return False
+    if kind is not LineKind.TEXT:
+        return True
+    return bool(text.strip()) and list_content_offset(text) is None and not text.lstrip().startswith("|")
+
+
+def _introduction(blocks: Sequence[_Block]) -> str | None:
+    """Return the last paragraph if it introduces what follows."""
+    if not blocks or blocks[-1].kind != "text" or blocks[-1].lines[-1][1] is not LineKind.TEXT:
+        return None
+    text = " ".join(line.strip() for line, _ in blocks[-1].lines)
+    return text if text.rstrip("*_ ").endswith((":", "\uff1a")) else None
+
+
+def _announces(introduction: str) -> bool:
+    return is_boilerplate(introduction) or _ANNOUNCES.search(introduction) is not None
+
+
+def _are_statements(items: Sequence[_Block]) -> bool:
+    """Return whether list items are learnings: at least two, and sentences rather than names."""
+    contents = [_content(item) for item in items if not _is_nothing(item)]
+    if len(contents) < _MIN_ITEMS:
+        return len(contents) < len(items) and all(map(_is_nothing_or_statement, items))
+    return sum(map(_is_statement, contents)) * 2 > len(contents) and sum(
+        len(content.split()) if content.isascii() else max(len(content.split()), len(content) // 3)
+        for content in contents
+    ) >= _MIN_STATEMENT_WORDS * len(contents)
+
+
+def _is_nothing_or_statement(item: _Block) -> bool:
+    return _is_nothing(item) or _is_statement(_content(item))
+
+
+def _is_statement(content: str) -> bool:
+    if content.isascii():
+        return len(content.split()) >= _MIN_STATEMENT_WORDS
+    return len(content.split()) >= _MIN_STATEMENT_WORDS or len(content) >= _MIN_UNSPACED_LENGTH
+
+
+def _is_nothing(item: _Block) -> bool:
+    content = _content(item)
+    label, colon, value = content.partition(":")
+    return reports_nothing(content) or bool(
+        colon and len(label) <= _MAX_LEAD_LENGTH // 4 and reports_nothing(value.strip("* "))
+    )
+
+
+def _content(item: _Block) -> str:
+    first = item.lines[0][0]
+    head = first[list_content_offset(first) or 0 :]
+    own = [
+        text.strip()
+        for text, kind in item.lines[1:]
+        if kind is not LineKind.CODE and list_content_offset(text.lstrip()) is None
+    ]
+    return " ".join([head.strip(), *own]).strip()
+
+
+def _item_record(item: _Block) -> FindingRecord:
+    first = item.lines[0][0]
+    offset = list_content_offset(first) or 0
+    lines = [(_CHECKBOX.sub("", first[offset:], count=1), LineKind.TEXT)]
+    for text, kind in item.lines[1:]:
+        dedented = text[min(offset, indent_width(text)) :]
+        lines.append((dedented, LineKind.TEXT if kind is LineKind.NESTED else kind))
+    return _record(lines)
+
+
+def _record(lines: Sequence[ClassifiedLine]) -> FindingRecord:
+    """Return the record of a learning whose first line may begin with its title in bold."""
+    head, *rest = lines
+    match = _LEAD.match(head[0].lstrip())
+    extracted = extract_fields([text for text, _ in rest], [kind for _, kind in rest])
+    lead = _title_of(match["lead"]) if match else None
+    if match is None or lead is None:
+        return FindingRecord(None, extracted.fields, _text([head, *extracted.body_lines]))
+    below = head[0].lstrip()[match.end() :].lstrip()
+    body = [(below, LineKind.TEXT), *extracted.body_lines] if below.strip() else list(extracted.body_lines)
+    return FindingRecord(lead, extracted.fields, _text(body))
+
+
+def _text(lines: Sequence[ClassifiedLine]) -> str:
+    return learning_text(lines, strip_leading=False)
+
+
+def _title_of(lead: str) -> str | None:
+    """Return the bold beginning of a learning if it can be its title; severities and single labels cannot."""
+    bare = lead.strip(" :.\uff1a")
+    words = bare.split()
+    if (
+        len(bare) > _MAX_LEAD_LENGTH
+        or (names_severity(bare) and len(words) <= _MIN_ITEMS)
+        or read_title(bare).text == ""
+    ):
+        return None
+    return bare if len(words) > 1 or not bare.isascii() else None
+
+
+def _lead(line: str) -> bool:
+    match = _LEAD.match(normalize_spaces(line).lstrip())
+    return match is not None and _title_of(match["lead"]) is not None
+
+
+def _split_at_leads(blocks: Sequence[_Block], leads: Sequence[int]) -> Iterator[FindingRecord]:
+    yield from _prose_records(blocks[: leads[0]])
+    for index, end in zip(leads, [*leads[1:], len(blocks)], strict=True):
+        lines = list(blocks[index].lines)
+        for block in blocks[index + 1 : end]:
+            lines += [("", LineKind.TEXT), *block.lines]
+        yield _record([(lines[0][0].lstrip(), LineKind.TEXT), *lines[1:]])
+
+
+def _prose_records(blocks: Sequence[_Block]) -> Iterator[FindingRecord]:
+    """Yield the text between lists as one learning, without boilerplate."""
+    lines: list[ClassifiedLine] = []
+    for block in blocks:
+        lines += [*([("", LineKind.TEXT)] if lines else []), *block.lines]
+    text = learning_text(lines, strip_leading=True)
+    if text and not reports_nothing(text):
+        yield FindingRecord(None, (), text)
