@@ -37,6 +37,7 @@ TOPICS = (
     Topic("redaction", "Secrets", 120),
     Topic("quality", "Quality of a pruned memory", 120, timed=False),
     Topic("compression", "Compression", 60, timed=False),
+    Topic("search", "Search", 300),
     Topic("durability", "Durability", 300, timed=False),
     Topic("long_run", "A hundred days", 500, timed=False),
     Topic("adversarial", "Input made to take long", 120, timed=False),
