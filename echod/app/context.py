@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager, ExitStack, contextmanager, nullco
 from functools import cached_property
 from pathlib import Path
 
+from echod.clock import local_date
 from echod.inbox.spool import Spool
 from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
 from echod.packs.installed import PackLocations
@@ -22,6 +23,7 @@ from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import ProjectSettings, ProjectSettingsCache
 from echod.scheduler.gate import ProjectGate
 from echod.scheduler.needs import NeedSettings
+from echod.sessions.curated import full_memory_notice
 from echod.sessions.needs import HostState, SessionNeedFinder
 from echod.sessions.projects import SessionProjects
 from echod.sessions.transcripts import TranscriptFinder, host_retention_days
@@ -33,7 +35,9 @@ from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
 from echod.state.session_log import SessionLog
 from echod.state.workflow_log import WorkflowLog
-from echod.store.layout import project_root
+from echod.store import layout
+from echod.store.journal.notices import Notices
+from echod.store.layout import Store, project_root
 from echod.store.limits import EngineLimits
 from echod.store.reader import StoreReader
 from echod.workflows import GateLimits, SystemProcessTable
@@ -128,6 +132,16 @@ class ReadContext:
         enabled = bool(self.session_projects.enabled([project]))
         waiting = self.session_need_finder.waiting(project, now) if enabled else ()
         return HostState(project, enabled, waiting, self.host_days)
+
+    def collect_notices(self, store: Store, now: float) -> Notices:
+        """Return the items for the user in a store's journal, and one if the project's curated memory is full."""
+        notices = self.reader.collect_notices(store)
+        if not self.session_projects.enabled([store.project]):
+            return notices
+        if layout.find_stores_in_resolved_root(store.project)[:1] != (store,):
+            return notices  # a project with two stores has one such item
+        full = full_memory_notice(self.session_projects.root(store.project), local_date(now))
+        return notices if full is None else notices._replace(notices=(*notices.notices, full))
 
     @property
     def host_days(self) -> int:

@@ -304,6 +304,16 @@ class TestStatus:
         codes = [one["code"] for one in status["warnings"]]
         assert ("sessions-memory-full" in codes) is (pressure != "none")
 
+    def test_a_full_memory_is_a_review_item_with_proposals_until_it_is_shorter(self, desk: Desk) -> None:
+        (desk.memory / "MEMORY.md").write_text("# M\n## Server\n" + "- a fact of the server\n" * 210)
+
+        (item,) = desk.json("review")["items"]
+
+        assert "echod sessions distill --apply" in item["text"]
+        assert any("Server" in title for title in item["titles"]), item
+        (desk.memory / "MEMORY.md").write_text("# M\n")
+        assert desk.json("review")["items"] == []
+
     def test_health_is_healthy_degraded_or_down(self, desk: Desk) -> None:
         assert desk.json("sessions", "status")["status"]["health"] == "healthy"
         (desk.memory / "MEMORY.md").unlink()
