@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 from echod.log import get_logger
 from echod.sessions.projects import SessionProjects
 from echod.sessions.receipts import Receipt, SummaryKind, read_receipts, receipts_version
-from echod.sessions.roots import SessionError, SessionRoot
+from echod.sessions.roots import EXPIRY_WARNING_DAYS, SessionError, SessionRoot
 from echod.sessions.transcripts import Transcript, TranscriptFinder
 from echod.state.job import JobKind, Need
 from echod.state.session_log import SessionHint, SessionLog, SourceRecord, SourceState
@@ -23,7 +23,6 @@ MAX_SUMMARY_ATTEMPTS: Final = 5
 _SUMMARY_PAUSE_SECONDS: Final = 600.0
 _SUMMARY_PAUSE_FACTOR: Final = 4.0
 _FRESH_SECONDS: Final = 2.0
-EXPIRY_WARNING_DAYS: Final = 3
 _DAY_SECONDS: Final = 86_400.0
 _HINT_TOLERANCE_SECONDS: Final = 5.0
 """A host may write a line after it has reported the end of a session."""

@@ -14,10 +14,8 @@ from echod.app.context import ReadContext
 from echod.clock import local_date
 from echod.contract.status import SessionsInfo, Severity, StatusWarning
 from echod.errors import EchodError
-from echod.sessions.curated import analyse
-from echod.sessions.needs import EXPIRY_WARNING_DAYS
-from echod.sessions.report import pressure_of
-from echod.sessions.roots import SessionError, SessionRoot
+from echod.memory.conversation.distill import analyse_memory, pressure_of
+from echod.sessions.roots import CURATED, EXPIRY_WARNING_DAYS, SessionError, SessionRoot
 
 REFRESH_SECONDS: Final = 60.0
 """The transcripts of a busy project change all the time, and this is no list of them."""
@@ -93,4 +91,4 @@ class SessionStatus:
 
 
 def _memory_share(root: SessionRoot, now: float) -> float:
-    return analyse(root, local_date(now)).share if root.curated.exists() else 0.0
+    return analyse_memory(root.read_text(CURATED), local_date(now)).share
