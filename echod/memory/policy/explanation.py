@@ -22,10 +22,10 @@ from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.text import pluralize
 
 _PRESSURE_TEXTS = {
-    Rule.EMPTY: "leaves if it says nothing",
+    Rule.EMPTY: "leaves if it has no content",
     Rule.LAYOUT: "loses separators and needless blank lines, and no word",
     Rule.STATISTICS: "loses sections and tables of figures",
-    Rule.ROLLED_UP: "is counted with others that say the same, the most specific text stays",
+    Rule.ROLLED_UP: "is counted with similar ones, and the most specific text stays",
     Rule.CONDENSED: "keeps one line for each learning, whole",
 }
 

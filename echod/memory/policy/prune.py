@@ -38,7 +38,7 @@ from echod.memory.policy_model import PolicySettings, PruneAction, PruneExtent, 
 from echod.memory.text import pluralize
 
 _FEW_LINES = 5
-"""Lines above the limit of which the user is not bothered."""
+"""Lines above the limit that are not worth a question to the user."""
 
 
 class EntryAction(NamedTuple):
