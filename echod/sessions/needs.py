@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from echod.errors import os_reason
 from echod.log import get_logger
 from echod.sessions.projects import SessionProjects
 from echod.sessions.receipts import Receipt, SummaryKind, read_receipts, receipts_version
@@ -116,13 +117,21 @@ class SessionNeedFinder:
         )
 
     def transcripts(self, project: Path, now: float) -> tuple[Transcript, ...]:
-        """Return the transcripts of a project, the oldest first."""
+        """Return the transcripts of a project, the oldest first.
+
+        Raises:
+            SessionError: they cannot be listed, which does not mean that there are none.
+        """
         with self._lock:
             if project not in self._looked_for or not 0 <= now - self._looked_at < _FRESH_SECONDS:
                 wanted = self._looked_for | {project}
                 found: dict[Path, list[Transcript]] = {}
-                for transcript in self._finder.find(wanted):
-                    found.setdefault(transcript.project, []).append(transcript)
+                try:
+                    for transcript in self._finder.find(wanted):
+                        found.setdefault(transcript.project, []).append(transcript)
+                except OSError as error:
+                    text = f"{error.filename} cannot be listed: {os_reason(error)}. No session there is archived."
+                    raise SessionError(text) from error
                 self._found = {one: tuple(transcripts) for one, transcripts in found.items()}
                 self._looked_for, self._looked_at = wanted, now
             return self._found.get(project, ())

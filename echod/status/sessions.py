@@ -49,9 +49,10 @@ class SessionStatus:
 
     def _inspect(self, project: Path, now: float, problems: list[str]) -> SessionsInfo:
         context = self._read_context
-        root, host = context.session_projects.root(project), context.host_state(project, now)
+        root, host = context.session_projects.root(project), None
         archives, share = 0, 0.0
         try:
+            host = context.host_state(project, now)
             archives = len(root.archives())
             share = _memory_share(root, now)
         except SessionError as error:
@@ -60,9 +61,9 @@ class SessionStatus:
             project=str(project),
             root=str(root.entity),
             archives=archives,
-            waiting=len(host.waiting),
-            expiring=host.expiring(now),
-            host_days=host.host_days,
+            waiting=0 if host is None else len(host.waiting),
+            expiring=0 if host is None else host.expiring(now),
+            host_days=context.host_days,
             memory_percent=int(share * 100),
             pressure=pressure_of(share),
         )
