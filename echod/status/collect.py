@@ -102,7 +102,7 @@ class StatusCollector:
         project_settings = context.project_settings.read(store.project)
         maintenance = context.maintenance_policy_from(project_settings.settings)
         self._project_warnings[store.project] = project_settings.warnings
-        notices, roles = context.reader.collect_notices(store), layout.list_roles(store)
+        notices, roles = context.collect_notices(store, now), layout.list_roles(store)
         restored = self._restored_findings[store.key] = find_restored_findings(context.reader, notices)
         items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
         limit = maintenance.policy.memory_line_limit

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -554,6 +555,22 @@ class TestLostDatabase:
                 assert second.archive(tmp_path / "t" / f"{one.session}.jsonl").archive is None
 
             assert second.files() == before
+
+    def test_two_programs_at_once_give_no_number_twice(self, archives: Archives, tmp_path: Path) -> None:
+        paths = [simple(seed).made.write(tmp_path / "t") for seed in range(100, 112)]
+
+        def work(part: list[Path], number: int) -> None:
+            with Database.open(tmp_path / f"state-{number}" / "echod.db") as database:
+                own = Archives(SessionRoot(archives.root.entity), database)
+                for path in part:
+                    own.archive(path)
+
+        with ThreadPoolExecutor(3) as pool:
+            for done in [pool.submit(work, paths[number::3], number) for number in range(3)]:
+                done.result()
+
+        assert list(archives.root.archives()) == list(range(1, 13))
+        assert row_numbers(archives.root.read_text(INDEX)) == tuple(range(1, 13))
 
     def test_a_number_is_never_given_twice(self, archives: Archives, tmp_path: Path) -> None:
         archives.archive(simple(87).made.write(tmp_path))

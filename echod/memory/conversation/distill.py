@@ -68,6 +68,15 @@ class Distillation(NamedTuple):
     moved: tuple[str, ...]
 
 
+def pressure_of(share: float) -> str:
+    """Return how full MEMORY.md is: `none`, `notice`, `warning` or `full`."""
+    if share >= FULL_SHARE:
+        return "full"
+    if share >= WARNING_SHARE:
+        return "warning"
+    return "notice" if share >= NOTICE_SHARE else "none"
+
+
 def analyse_memory(text: str, today: date) -> MemoryAnalysis:
     """Return the size of a MEMORY.md and what could be shortened in it."""
     lines = text.splitlines()
