@@ -97,6 +97,8 @@ def _rule_outcomes(
         for rank, candidate in enumerate(queue, start=1):
             if candidate.status.index == status.index:
                 text = f"number {rank} of {len(queue)} to be removed while the file is over its limit; {limit_text}"
+                if status.evidence_gone:
+                    text += "; its evidence is gone, so it goes before others of the same score"
                 outcomes.append(RuleOutcome(candidate.rule, candidate.rule is applied, None, rank, len(queue), text))
     if status.layer is Layer.OBSERVATIONS:
         references = status.history.references
