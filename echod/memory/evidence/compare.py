@@ -91,7 +91,7 @@ def _context(fingerprint: Fingerprint, tokens: Tokens, begin: int, end: int) -> 
     after = _equal_prefix(fingerprint.after, tokens.data[end * TOKEN_BYTES : (end + CONTEXT_TOKENS) * TOKEN_BYTES])
     if not fingerprint.before and begin == 0:
         before = _MIN_CONTEXT  # the beginning of a file is a surrounding too
-    if not fingerprint.after and end == tokens.count:
+    if not fingerprint.after and end == tokens.size:
         after = _MIN_CONTEXT
     return max(before, after) + min(before, after)
 
@@ -161,7 +161,7 @@ def _anchor_before(fingerprint: Fingerprint, tokens: Tokens) -> int | None:
 def _anchor_after(fingerprint: Fingerprint, tokens: Tokens, begin: int) -> int | None:
     """Return the number of the first token of what was after the cited lines, not before `begin`."""
     if not fingerprint.after:
-        return tokens.count
+        return tokens.size
     for length in _ANCHORS:
         needle = fingerprint.after[: length * TOKEN_BYTES]
         found = [at for at in find_all(needle, tokens.data) if at >= begin]
@@ -210,7 +210,7 @@ def _find_alike(fingerprint: Fingerprint, tokens: Tokens) -> Located:
     if not positions:
         return Located(EvidenceState.GONE)
     begin = positions[best_at][0]
-    end = min(tokens.count, begin + length)
+    end = min(tokens.size, begin + length)
     beside = _context(fingerprint, tokens, begin, end) >= 2 * _MIN_CONTEXT
     if share >= (_MIN_ALIKE_BESIDE if beside else _MIN_ALIKE):
         return Located(EvidenceState.CHANGED, *_line_span(tokens, begin, end))

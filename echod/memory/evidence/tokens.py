@@ -28,7 +28,7 @@ class Tokens(NamedTuple):
     starts: tuple[int, ...]
 
     @property
-    def count(self) -> int:
+    def size(self) -> int:
         """The number of tokens."""
         return len(self.data) // TOKEN_BYTES
 
@@ -38,7 +38,7 @@ class Tokens(NamedTuple):
 
     def lines(self, first: int, last: int) -> tuple[int, int]:
         """Return the numbers of the first token of lines `first` to `last`, and of the one after them."""
-        total, count = len(self.starts), self.count
+        total, count = len(self.starts), self.size
         begin = self.starts[first - 1] if first <= total else count
         return begin, self.starts[last] if last < total else count
 
