@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from echod.contract.evidence import ChangedEvidence, EvidenceInfo
 from echod.contract.status import SCHEMA, PackInfo, Timestamp
 
 
@@ -160,6 +161,7 @@ class ExplainReport(NamedTuple):
     store: str
     role: str
     rules: tuple[RuleInfo, ...] = ()
+    evidence: tuple[ChangedEvidence, ...] = ()
     schema: int = SCHEMA
 
 
@@ -382,6 +384,7 @@ class EntryHistory(NamedTuple):
     pinned: str | None
     jobs: tuple[EntryJobInfo, ...]
     archived: tuple[ArchivedText, ...]
+    evidence: tuple[EvidenceInfo, ...] = ()
 
 
 class ShowReport(NamedTuple):

@@ -25,7 +25,8 @@ def parse_json(text: str) -> Any:
     try:
         from _json import make_scanner
 
-        return make_scanner(_ScannerContext())(text.lstrip(), 0)[0]
+        scan: Any = make_scanner
+        return scan(_ScannerContext())(text.lstrip(), 0)[0]
     except (ImportError, AttributeError, TypeError):
         import json
 
@@ -50,7 +51,7 @@ def quote_json(text: str) -> str:
     try:
         from _json import encode_basestring_ascii
     except ImportError:
-        from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii  # type: ignore[attr-defined]
+        from json.encoder import py_encode_basestring_ascii as encode_basestring_ascii
     quoted: str = encode_basestring_ascii(text)
     return quoted
 

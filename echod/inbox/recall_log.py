@@ -11,6 +11,8 @@ from echod.errors import GARBLED_ERRORS
 from echod.files import read_regular
 from echod.hooks.offers import DIRECTORY, MAX_FILE_BYTES
 
+_TEXTS = ("id", "title", "store", "project", "event", "reason")
+
 
 class Offer(NamedTuple):
     """An entry that was shown: when (Unix seconds), in which project and session, at which event, and why."""
@@ -47,7 +49,7 @@ def _read(file: Path) -> Iterator[Offer]:
     for line in data.splitlines():
         try:
             value = json.loads(line)
-            texts = [str(value[name]) for name in ("id", "title", "store", "project")]
-            yield Offer(float(value["at"]), *texts, file.name, str(value["event"]), str(value["reason"]))
+            identity, title, store, project, event, reason = (str(value[name]) for name in _TEXTS)
+            yield Offer(float(value["at"]), identity, title, store, project, file.name, event, reason)
         except GARBLED_ERRORS:
             continue

@@ -36,6 +36,8 @@ TOPICS = (
     Topic("queue", "The queue against its history", 90),
     Topic("redaction", "Secrets", 120),
     Topic("compression", "Compression", 60, timed=False),
+    Topic("evidence", "What became of cited lines", 240),
+    Topic("recall", "Entries at the point of action", 240),
     Topic("durability", "Durability", 300, timed=False),
     Topic("long_run", "A hundred days", 500, timed=False),
     Topic("adversarial", "Input made to take long", 120, timed=False),

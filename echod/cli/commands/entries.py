@@ -13,6 +13,7 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.evidence import changed_evidence_of, evidence_lines
 from echod.cli.execute import (
     Change,
     Confirmation,
@@ -41,6 +42,7 @@ from echod.cli.targets import (
 )
 from echod.clock import local_date
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
+from echod.contract.evidence import ChangedEvidence
 from echod.contract.status import to_json
 from echod.inspection.entry_facts import record_entries
 from echod.jobs import manual
@@ -236,12 +238,13 @@ def explain(context: CommandContext, *, entry: str, path: Path | None, as_of: st
         today = parse_as_of(as_of, context.now())
         facts = read_facts(read_context, match.role, today, match.document)
         explanation = build_explanation(match.role.name, match.document, match.id, facts, policy, today)
+        evidence = changed_evidence_of(read_context, match, context.now())
     assert explanation is not None  # noqa: S101  the entry was just found in this document
-    report = _explain_report(match.role, explanation)
+    report = _explain_report(match.role, explanation, evidence)
     click.echo(to_json(report) if json else "\n".join(_explain_lines(report)))
 
 
-def _explain_report(role: Role, explanation: Explanation) -> ExplainReport:
+def _explain_report(role: Role, explanation: Explanation, evidence: tuple[ChangedEvidence, ...]) -> ExplainReport:
     terms = explanation.terms
     return ExplainReport(
         id=explanation.id,
@@ -261,6 +264,7 @@ def _explain_report(role: Role, explanation: Explanation) -> ExplainReport:
             RuleInfo(rule.name.value, rule.applies, iso_date(rule.applies_on), rule.rank, rule.queue_length, rule.text)
             for rule in explanation.rules
         ),
+        evidence=evidence,
     )
 
 
@@ -275,6 +279,9 @@ def _explain_lines(report: ExplainReport) -> Iterator[str]:
     yield f"verified {report.verified}, {pluralize(report.references, 'reference')}"
     if report.pinned:
         yield f"pinned until {report.pinned}: no rule removes it"
+    if report.evidence:
+        yield "Evidence:"
+        yield from evidence_lines(report.evidence)
     if report.protected:
         yield "It is protected: only you change or remove it."
         return

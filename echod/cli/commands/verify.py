@@ -11,12 +11,13 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.evidence import evidence_infos, evidence_lines
 from echod.cli.execute import Change, ManualJob, WriteOptions, make_change
 from echod.cli.options import PATH_OR_NAME
-from echod.cli.output import pluralize, role_label, sanitize, short_path, title_text, wrap
+from echod.cli.output import pluralize, role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_in_memory, find_to_change, list_roles_of, select_stores
-from echod.contract.evidence import EvidenceInfo, VerifiedEntry, VerifyReport
+from echod.contract.evidence import VerifiedEntry, VerifyReport
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.evidence.book import EntryEvidence, check_document, confirm_evidence, read_bases, record_evidence
@@ -109,8 +110,7 @@ def _check_one(context: CommandContext, services: Services, match: MemoryMatch) 
 
 
 def _info(role: Role, found: EntryEvidence) -> VerifiedEntry:
-    evidence = tuple(EvidenceInfo(checked.cite, checked.state.value, checked.at) for checked in found.citations)
-    return VerifiedEntry(found.id, found.title, evidence, role.store.key, role.name)
+    return VerifiedEntry(found.id, found.title, evidence_infos(found), role.store.key, role.name)
 
 
 def _screen(entries: Sequence[VerifiedEntry]) -> Iterator[str]:
@@ -130,13 +130,6 @@ def _screen(entries: Sequence[VerifiedEntry]) -> Iterator[str]:
 
 def _worst(entry: VerifiedEntry) -> int:
     return min((_ORDER.index(info.state) for info in entry.evidence), default=len(_ORDER) - 1)
-
-
-def evidence_lines(evidence: Sequence[EvidenceInfo]) -> Iterator[str]:
-    """Format citations with their states, and where those that moved or changed are now."""
-    for info in evidence:
-        now = f", now {sanitize(info.at)}" if info.at and info.state in ("moved", "changed") else ""
-        yield wrap(f"{sanitize(info.cite)}{now}", indent=f"  {info.state:<8} ")
 
 
 def _confirm(context: CommandContext, entry: str, target: str | None, write: WriteOptions) -> None:
