@@ -22,8 +22,11 @@ from echod.state.fingerprints import StoredFingerprint
 
 _MIN_RENAMED: Final = 0.5
 """How alike two files are of which one is the other, renamed."""
+_MIN_PERHAPS_RENAMED: Final = 0.15
+"""The same for a file that also has the cited lines, at least in part."""
 _MIN_FOUND_TOKENS: Final = 12
 """Tokens of cited lines by which they are found in a file of another name and content."""
+_MAX_OLD_CONTENTS: Final = 64
 _CLOCK_SLACK_SECONDS: Final = 5.0
 
 
@@ -57,6 +60,7 @@ class EvidenceVerifier:
         self._now = now
         self._today = datetime.fromtimestamp(now).astimezone().date()
         self._repositories: dict[Path, Repository | None] = {}
+        self._old_contents: dict[str, FileContent | None] = {}
 
     def close(self) -> None:
         """Close the files of repositories."""
@@ -122,15 +126,22 @@ class EvidenceVerifier:
                 blob = commit and repository.blob_name(commit, inside)
                 if commit is None or blob is None:
                     continue
-                data = repository.read_blob(blob)
-                if len(data) > MAX_FILE_BYTES:
-                    continue
-                fingerprint = take_fingerprint(path, read_content(data), citation.first, citation.last)
+                content = self._old_content(repository, blob)
+                fingerprint = content and take_fingerprint(path, content, citation.first, citation.last)
                 if fingerprint is not None:
                     return StoredFingerprint(fingerprint, float(commit.at), commit.name)
         except (ObjectError, ValueError):
             return None
         return None
+
+    def _old_content(self, repository: Repository, blob: str) -> FileContent | None:
+        """Return a content of the history; None if it is too large. Entries of one day cite the same files."""
+        if blob not in self._old_contents:
+            if len(self._old_contents) >= _MAX_OLD_CONTENTS:
+                self._old_contents.clear()
+            data = repository.read_blob(blob)
+            self._old_contents[blob] = read_content(data) if len(data) <= MAX_FILE_BYTES else None
+        return self._old_contents[blob]
 
     def _repository_of(self, path: str) -> Repository | None:
         directory = (self._files.project / path).parent
@@ -178,8 +189,8 @@ class EvidenceVerifier:
         candidates = self._files.rename_candidates(fingerprint.path, fingerprint.size, since)
         alike = [(similarity(fingerprint.sketch, self._files.sketch(file.path)), file.path) for file in candidates]
         best = max(alike, key=lambda item: item[0], default=(0.0, ""))
-        if best[0] >= _MIN_RENAMED:
-            located = locate(fingerprint, self._files.read(best[1]))
+        located = locate(fingerprint, self._files.read(best[1])) if best[0] >= _MIN_PERHAPS_RENAMED else None
+        if located is not None and (best[0] >= _MIN_RENAMED or located.state is not EvidenceState.GONE):
             state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
             return CheckedCitation(cite, state, _place(best[1], located))
         if len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1:

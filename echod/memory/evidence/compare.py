@@ -20,8 +20,8 @@ _MIN_CONTEXT: Final = 3
 """Equal tokens beside the lines by which a place is recognised."""
 _MIN_DISTINCT: Final = 6
 """Tokens that are found again without surroundings, if they were in the file once."""
-_ANCHORS: Final = (CONTEXT_TOKENS, 16, 8, 5)
-_MIN_REPLACED: Final = 0.2
+_ANCHORS: Final = (CONTEXT_TOKENS, 16, 8)
+_MIN_REPLACED: Final = 0.22
 _MIN_ALIKE: Final = 0.5
 _MIN_ALIKE_BESIDE: Final = 0.35
 _MAX_GROWTH: Final = 4
@@ -57,6 +57,8 @@ def locate(fingerprint: Fingerprint, content: FileContent) -> Located:
     found = _find_exact(fingerprint, tokens)
     if found is not None:
         first, last = _line_span(tokens, found, found + len(fingerprint.tokens) // TOKEN_BYTES)
+        if _has_more_on_its_last_line(fingerprint, tokens, found):
+            return Located(EvidenceState.CHANGED, first, last)
         state = EvidenceState.VALID if first == fingerprint.first else EvidenceState.MOVED
         return Located(state, first, last)
     return _find_place(fingerprint, tokens) or _find_alike(fingerprint, tokens)
@@ -67,6 +69,14 @@ def contains(fingerprint: Fingerprint, content: FileContent) -> bool:
     return not fingerprint.first or _find_exact(fingerprint, content.tokens) is not None
 
 
+def _has_more_on_its_last_line(fingerprint: Fingerprint, tokens: Tokens, begin: int) -> bool:
+    """Return whether something was appended to the last of the lines. What was below them may follow directly."""
+    end = begin + len(fingerprint.tokens) // TOKEN_BYTES
+    if end >= tokens.size or tokens.line_of(end) != tokens.line_of(end - 1):
+        return False
+    return tokens.data[end * TOKEN_BYTES : (end + 1) * TOKEN_BYTES] != fingerprint.after[:TOKEN_BYTES]
+
+
 def _find_exact(fingerprint: Fingerprint, tokens: Tokens) -> int | None:
     """Return the number of the token at which the cited lines begin; None if they are not in the file."""
     found = find_all(fingerprint.tokens, tokens.data)
@@ -75,25 +85,27 @@ def _find_exact(fingerprint: Fingerprint, tokens: Tokens) -> int | None:
     length = len(fingerprint.tokens) // TOKEN_BYTES
     cited, _ = tokens.lines(fingerprint.first, fingerprint.last)
 
-    def context(at: int) -> int:
+    def context(at: int) -> tuple[int, int]:
         return _context(fingerprint, tokens, at, at + length)
 
-    best = max(found, key=lambda at: (context(at), at == cited, -abs(at - cited)))
+    best = max(found, key=lambda at: (sum(context(at)), at == cited, -abs(at - cited)))
     is_distinct = fingerprint.copies == 1 and length >= _MIN_DISTINCT
-    if best == cited or context(best) >= _MIN_CONTEXT or (is_distinct and len(found) == 1):
+    if best == cited or (is_distinct and len(found) == 1):
         return best
-    return None
+    # Where one of several copies is missing, one side is not enough: it may be the copy that was beside this one.
+    sides = max if len(found) >= fingerprint.copies else min
+    return best if sides(context(best)) >= _MIN_CONTEXT else None
 
 
-def _context(fingerprint: Fingerprint, tokens: Tokens, begin: int, end: int) -> int:
-    """Return how many tokens directly before and after a place are those around the cited lines."""
+def _context(fingerprint: Fingerprint, tokens: Tokens, begin: int, end: int) -> tuple[int, int]:
+    """Return how many tokens directly before, and directly after, a place are those around the cited lines."""
     before = _equal_suffix(fingerprint.before, tokens.data[: begin * TOKEN_BYTES])
     after = _equal_prefix(fingerprint.after, tokens.data[end * TOKEN_BYTES : (end + CONTEXT_TOKENS) * TOKEN_BYTES])
     if not fingerprint.before and begin == 0:
         before = _MIN_CONTEXT  # the beginning of a file is a surrounding too
     if not fingerprint.after and end == tokens.size:
         after = _MIN_CONTEXT
-    return max(before, after) + min(before, after)
+    return before, after
 
 
 def _equal_suffix(one: bytes, other: bytes) -> int:
@@ -134,9 +146,9 @@ def _find_place(fingerprint: Fingerprint, tokens: Tokens) -> Located | None:
     between = _counts(tokens.data[begin * TOKEN_BYTES : end * TOKEN_BYTES])
     wanted = _counts(fingerprint.tokens)
     common = _weight(wanted & between, tokens) / max(_weight(wanted, tokens), 1e-9)
-    if common < _MIN_REPLACED and end - begin > _MAX_GROWTH * length:
-        return None
-    if common < _MIN_REPLACED / 2 and length >= _MIN_DISTINCT * 2:
+    if end - begin > _MAX_GROWTH * length + CONTEXT_TOKENS:
+        return None  # far apart: the anchors are those of other lines
+    if common < _MIN_REPLACED and (length >= 2 * _MIN_DISTINCT or end - begin > _MAX_GROWTH * length):
         return None
     return Located(EvidenceState.CHANGED, *_line_span(tokens, begin, end))
 
@@ -211,7 +223,7 @@ def _find_alike(fingerprint: Fingerprint, tokens: Tokens) -> Located:
         return Located(EvidenceState.GONE)
     begin = positions[best_at][0]
     end = min(tokens.size, begin + length)
-    beside = _context(fingerprint, tokens, begin, end) >= 2 * _MIN_CONTEXT
+    beside = sum(_context(fingerprint, tokens, begin, end)) >= 2 * _MIN_CONTEXT
     if share >= (_MIN_ALIKE_BESIDE if beside else _MIN_ALIKE):
         return Located(EvidenceState.CHANGED, *_line_span(tokens, begin, end))
     return Located(EvidenceState.GONE)
