@@ -61,7 +61,10 @@ def locate(fingerprint: Fingerprint, content: FileContent) -> Located:
             return Located(EvidenceState.CHANGED, first, last)
         state = EvidenceState.VALID if first == fingerprint.first else EvidenceState.MOVED
         return Located(state, first, last)
-    return _find_place(fingerprint, tokens) or _find_alike(fingerprint, tokens)
+    place = _find_place(fingerprint, tokens)
+    if place is None and fingerprint.tokens in tokens.data:
+        return Located(EvidenceState.GONE)  # only other copies of them are left
+    return place or _find_alike(fingerprint, tokens)
 
 
 def contains(fingerprint: Fingerprint, content: FileContent) -> bool:
