@@ -28,6 +28,7 @@ from echod.sessions.projects import SessionProjects
 from echod.settings.values import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
+from echod.state.fingerprints import FingerprintStore
 from echod.state.hook_events import HookEventLog
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
@@ -186,6 +187,11 @@ class ReadContext:
     def entries(self) -> EntryStore | None:
         """The facts about entries."""
         return None if self._database is None else EntryStore(self._database)
+
+    @cached_property
+    def fingerprints(self) -> FingerprintStore | None:
+        """The fingerprints of cited lines."""
+        return None if self._database is None else FingerprintStore(self._database)
 
     def snapshot(self) -> AbstractContextManager[None]:
         """Return a context in which every query sees the database at one moment, and costs less."""

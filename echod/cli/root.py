@@ -55,6 +55,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("status", "status:status", "Show service health, queued work and warnings."),
             CommandEntry("search", "search:search", "Find entries, learnings and solutions by words."),
             CommandEntry("brief", "search:brief", "Summarize the memory that matters for a task."),
+            CommandEntry("verify", "verify:verify", "Check the files and lines that entries cite."),
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
             CommandEntry("explain", "entries:explain", "Explain an entry's score and the rules that apply to it."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from echod.hooks.mentions import text_mentions
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.redact import redact, redact_entry
-from echod.search.documents import SearchDocument
+from echod.search.documents import DocumentKind, SearchDocument
 from echod.search.words import passages, words
 
 _LINES = re.compile(r":L?\d+(?:[-\u2013]L?\d+)?(?:,\s*L?\d+(?:[-\u2013]L?\d+)?)*$|#L\d+(?:-L?\d+)?$")
@@ -33,6 +34,8 @@ class PreparedDocument(NamedTuple):
     source: str
     suspicious: bool
     citations: tuple[Citation, ...]
+    mentions: tuple[tuple[str, str, str], ...]
+    """The commands and errors that an entry of a memory names: kind, key and text."""
     passages: tuple[tuple[str, ...], ...]
     """The words of the title, then those of each passage of the text."""
 
@@ -53,6 +56,7 @@ def prepare(document: SearchDocument) -> PreparedDocument:
         source=source,
         suspicious=might_contain_injection(body) and find_injection(f"{title}\n{body}") is not None,
         citations=citations,
+        mentions=tuple(text_mentions(body)) if document.kind is DocumentKind.MEMORY else (),
         passages=(tuple(words(title, umlauts=True)), *_passage_words(text, origin)),
     )
 

@@ -25,6 +25,7 @@ class Each(NamedTuple):
 
 
 Mode = Literal["maintain", "report"]
+Recall = Literal["off", "failure", "edit", "all"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Seconds = Annotated[float, Range(0, 86_400)]
 Minutes = Annotated[float, Range(0, 1_440, above=True)]
@@ -53,6 +54,11 @@ class HookSettings(NamedTuple):
     register_projects: Annotated[
         bool, "Whether a session that starts in a project with a memory registers the project, as `echod add` does."
     ] = False
+    recall: Annotated[
+        Recall,
+        'When a hook shows entries to an agent: "failure" after a call that failed, "edit" also before an edit, '
+        '"all" also before a command, "off" never.',
+    ] = "failure"
     session_summary: Annotated[
         bool,
         "Whether a session that starts receives the project's ten most valuable entries, at most 1,200 characters.",

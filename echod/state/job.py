@@ -40,6 +40,7 @@ class JobKind(StrEnum):
     SCRUB = "scrub"
     REMEMBER = "remember"
     RAISE = "raise"
+    VERIFY = "verify"
     FORGET = "forget"
     RESTORE = "restore"
     RESET = "reset"
@@ -57,6 +58,7 @@ MANUAL_KINDS = frozenset(
         JobKind.SCRUB,
         JobKind.REMEMBER,
         JobKind.RAISE,
+        JobKind.VERIFY,
         JobKind.FORGET,
         JobKind.RESTORE,
         JobKind.RESET,

@@ -136,6 +136,8 @@ def _rank_outcome(
     )
     if rank is not None:
         text = f"number {rank} of {len(queue)}: {text}"
+    if status.evidence_gone:
+        text += "; its evidence is gone, so it goes before others of the same value"
     if planned.learnings:
         text += f"; today {pluralize(len(planned.learnings), 'learning')} of this entry"
     return [RuleOutcome(rule, rule in planned.rules, None, rank, len(queue) if rank else None, text)]
