@@ -13,6 +13,7 @@ from echod.paths import Paths
 from echod.projects.discovery import discover_stores
 from echod.projects.location import ProjectLocator
 from echod.projects.registry import ProjectRegistry, expand_globs
+from echod.remembrance.source import SolutionSource
 from echod.search.documents import DocumentSource
 from echod.search.memory_source import ArchiveSource, MemorySource
 from echod.store.layout import Store, global_store, packs_store
@@ -43,6 +44,7 @@ class SearchLocations(NamedTuple):
         for store in stores:
             yield MemorySource(store)
             yield ArchiveSource(store)
+            yield SolutionSource(store.project)  # the stores of a project share it
 
     def global_sources(self) -> Iterator[DocumentSource]:
         """Yield the sources that belong to no project."""

@@ -46,6 +46,8 @@ class JobKind(StrEnum):
     REVIEW = "review"
     ELEVATE = "elevate"
     PACK = "pack"
+    SOLUTION = "solution"
+    MIGRATE = "migrate"
 
 
 MANUAL_KINDS = frozenset(
@@ -60,6 +62,8 @@ MANUAL_KINDS = frozenset(
         JobKind.REVIEW,
         JobKind.ELEVATE,
         JobKind.PACK,
+        JobKind.SOLUTION,
+        JobKind.MIGRATE,
     }
 )
 """Kinds that no state of a store needs. A command runs them at once, while the user waits."""

@@ -52,13 +52,13 @@ class SearchTarget(NamedTuple):
 @click.argument("words", metavar="WORDS... [PATH]", nargs=-1, required=True, help="Words to find, and a project.")
 @click.option(
     "--scope",
-    type=click.Choice(list(SearchScope)),
+    type=click.Choice(list(SearchScope), case_sensitive=False),
     help="Where to search.  [default: project; all outside of a project]",
 )
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice(list(DocumentKind)),
+    type=click.Choice(list(DocumentKind), case_sensitive=False),
     multiple=True,
     help="Only this kind of text.  [default: memory, knowledge, solution]",
 )
