@@ -13,7 +13,7 @@ from pathlib import Path
 from echod.inbox.spool import Spool
 from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
 from echod.packs.installed import PackLocations
-from echod.paths import Paths, claude_home
+from echod.paths import Paths, claude_home, codex_home
 from echod.projects import registry
 from echod.projects.discovery import DiscoveredStores, discover_stores
 from echod.projects.location import ProjectLocator
@@ -22,12 +22,16 @@ from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import ProjectSettings, ProjectSettingsCache
 from echod.scheduler.gate import ProjectGate
 from echod.scheduler.needs import NeedSettings
+from echod.sessions.needs import HostState, SessionNeedFinder
+from echod.sessions.projects import SessionProjects
+from echod.sessions.transcripts import TranscriptFinder, host_retention_days
 from echod.settings.values import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.hook_events import HookEventLog
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
+from echod.state.session_log import SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store.layout import project_root
 from echod.store.limits import EngineLimits
@@ -60,7 +64,8 @@ class ReadContext:
         self.settings = settings
         self.reader = reader
         self.locator = ProjectLocator.from_environment(environ)
-        self._claude_home = claude_home(environ)
+        self.claude_home = claude_home(environ)
+        self._codex_home = codex_home(environ) if settings.sessions.codex else None
         self._database = database
         self._records_workflows = records_workflows
 
@@ -82,7 +87,7 @@ class ReadContext:
             reader=self.reader,
             workflows=workflow_log,
             recorder=workflow_log if self._records_workflows else None,
-            claude_home=self._claude_home,
+            claude_home=self.claude_home,
             processes=SystemProcessTable(),
             limits=GateLimits(quiet_seconds=self.settings.quiet_seconds, sessions=self.settings.gate.sessions),
         )
@@ -98,6 +103,41 @@ class ReadContext:
         return ReviewCollector(self.entries, self.inspections)
 
     @cached_property
+    def session_projects(self) -> SessionProjects:
+        """The projects whose conversations are archived."""
+        return SessionProjects(self.paths, self.settings.sessions, self._settings_of)
+
+    @cached_property
+    def session_need_finder(self) -> SessionNeedFinder:
+        """The finder of sessions that have to be archived."""
+        return SessionNeedFinder(
+            self.session_projects,
+            TranscriptFinder(self.claude_home, self._codex_home),
+            self.session_log,
+            idle_seconds=self.settings.sessions.idle_minutes * 60,
+            summarises=bool(self.settings.sessions.summary_command),
+        )
+
+    @cached_property
+    def session_log(self) -> SessionLog | None:
+        """The transcripts that were read."""
+        return None if self._database is None else SessionLog(self._database)
+
+    def host_state(self, project: Path, now: float) -> HostState:
+        """Return what the host still has of a project's conversations."""
+        enabled = bool(self.session_projects.enabled([project]))
+        waiting = self.session_need_finder.waiting(project, now) if enabled else ()
+        return HostState(project, enabled, waiting, self.host_days)
+
+    @property
+    def host_days(self) -> int:
+        """For how many days the host keeps transcripts, by its own settings."""
+        return host_retention_days(self.claude_home)
+
+    def _settings_of(self, project: Path) -> ProjectSettings:
+        return self.project_settings.read(project).settings
+
+    @cached_property
     def spool(self) -> Spool:
         """The spooled hook events."""
         return Spool(self.paths.spool)
@@ -105,7 +145,7 @@ class ReadContext:
     @cached_property
     def pack_locations(self) -> PackLocations:
         """The locations of doc packs and of the global store."""
-        return PackLocations(project_root(self._claude_home), self.settings.packs.registries)
+        return PackLocations(project_root(self.claude_home), self.settings.packs.registries)
 
     @cached_property
     def queue_view(self) -> QueueView | None:

@@ -18,10 +18,13 @@ import psutil
 from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
 from echod.inbox.inbox import Inbox, InboxSettings
+from echod.jobs.archive import SessionServices
 from echod.jobs.observe import ObserveContext
 from echod.paths import Paths
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.scheduler.worker import JobSettings, Worker
+from echod.sessions.needs import SessionNeedFinder
+from echod.sessions.summaries import CommandSummarizer
 from echod.settings.values import Settings
 from echod.state.entries import EntryStore
 from echod.state.hook_events import HookEventLog
@@ -29,6 +32,7 @@ from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
 from echod.state.repair import CheckedDatabase, open_checked
+from echod.state.session_log import SessionHint, SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
@@ -48,6 +52,10 @@ class ProgressTracer:
     def __call__(self, step: CommitStep, /) -> None:
         """Record a step of a commit (`store.commit.steps.Tracer`)."""
         del step
+        self.record()
+
+    def record(self) -> None:
+        """Record that the job made progress."""
         self._last_step_at = self._monotonic()
 
     @property
@@ -143,6 +151,7 @@ class Services:
             register=register if self.settings.hooks.register_projects else None,
             observations_enabled=lambda project: context.project_settings.read(project).settings.observe,
             locator=context.locator,
+            session_hint=self._record_session_hint,
         )
         return Inbox(context.spool, self._hook_events, settings)
 
@@ -150,6 +159,44 @@ class Services:
     def maintenance_finder(self) -> MaintenanceNeedFinder:
         """The finder of maintenance needs."""
         return MaintenanceNeedFinder(self.entries, self.engine, self.read_context.inspections)
+
+    @cached_property
+    def session_log(self) -> SessionLog:
+        """The transcripts that were read."""
+        return SessionLog(self._database)
+
+    @cached_property
+    def session_need_finder(self) -> SessionNeedFinder:
+        """The finder of sessions that have to be archived."""
+        return self.read_context.session_need_finder
+
+    @cached_property
+    def session_services(self) -> SessionServices:
+        """Everything that works on conversations."""
+        settings = self.settings.sessions
+
+        def show_progress() -> None:
+            self.progress.record()
+
+        summarizer = CommandSummarizer(
+            settings.summary_command, settings.summary_seconds, self._environ, on_wait=show_progress
+        )
+        return SessionServices(
+            projects=self.read_context.session_projects,
+            need_finder=self.session_need_finder,
+            session_log=self.session_log,
+            summarizer=summarizer if settings.summary_command else None,
+            clock=self._clock,
+            trace=lambda _step: self.progress.record(),
+        )
+
+    def _record_session_hint(self, project: Path, session_id: str, hint: SessionHint) -> bool:
+        """Record what a hook reported about a session. False if conversations of the project are not archived."""
+        if not self.read_context.session_projects.enabled([project]):
+            return False
+        self.session_log.put_hint(session_id, hint, self._clock())
+        self.session_need_finder.look_again()
+        return True
 
     @cached_property
     def worker(self) -> Worker:
@@ -160,6 +207,7 @@ class Services:
             project_gate=self.read_context.project_gate,
             job_settings=self._job_settings,
             observe_context=ObserveContext(self.inbox, self._hook_events),
+            session_services=self.session_services,
             entries=self.entries,
             is_alive=process_is_alive,
             clock=self._clock,

@@ -101,9 +101,14 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Integrations",
         (
+            CommandEntry("sessions", "sessions:sessions", "Archive the conversations of agents, and search them."),
             CommandEntry("claude", "claude:claude", "Connect Claude Code through its plugin."),
+            CommandEntry("mcp", "mcp:mcp", "Serve search to an agent through MCP."),
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
             CommandEntry("record-access", "entries:record_access", "Record that entries were referenced."),
+            CommandEntry(
+                "import-access", "access:import_access", "Import the access log of the workflow plugin's search index."
+            ),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
         ),
     ),

@@ -160,6 +160,7 @@ class ExplainReport(NamedTuple):
     store: str
     role: str
     rules: tuple[RuleInfo, ...] = ()
+    confirmed_by: tuple[str, ...] = ()
     schema: int = SCHEMA
 
 
@@ -215,7 +216,11 @@ class PacksReport(NamedTuple):
 
 
 class PlannedEntry(NamedTuple):
-    """The planned action for an entry. `rule` is None if the entry stays, `score` if it has none."""
+    """The planned action for an entry. `rule` is None if the entry stays, `score` if it has none.
+
+    `rules` are all rules that apply, in order. `learnings` are those that leave for space. `merged_into` is the id of
+    the entry that counts a rolled up one.
+    """
 
     id: str
     title: str
@@ -225,6 +230,9 @@ class PlannedEntry(NamedTuple):
     action: str
     store: str
     role: str
+    rules: tuple[str, ...] = ()
+    learnings: tuple[str, ...] = ()
+    merged_into: str | None = None
 
 
 class PlannedFile(NamedTuple):

@@ -113,3 +113,28 @@ class RemembranceReport(NamedTuple):
     essays: tuple[str, ...] = ()
     problems: tuple[FileProblem, ...] = ()
     schema: int = SCHEMA
+
+
+class ImportedAccess(NamedTuple):
+    """The days on which an entry was used, according to an imported log."""
+
+    id: str
+    store: str
+    role: str
+    title: str
+    days: tuple[str, ...]
+
+
+class AccessImportReport(NamedTuple):
+    """`echod import-access`. `new` references were recorded; in a dry run none are.
+
+    `unmatched` rows belong to no entry of today, and `undated` rows have no readable time.
+    """
+
+    files: tuple[str, ...]
+    rows: int
+    unmatched: int
+    undated: int
+    new: int
+    entries: tuple[ImportedAccess, ...] = ()
+    schema: int = SCHEMA

@@ -104,11 +104,12 @@ class PrunePreview(NamedTuple):
 class MaintenancePlan(NamedTuple):
     """The maintenance that a memory or knowledge file needs today. `reason` is None if there is nothing to do.
 
-    A memory file has a `prune_preview`.
+    A memory file has a `prune_preview`, and `recurring`, the ids of observations to be promoted because they recur.
     """
 
     reason: str | None
     prune_preview: PrunePreview | None = None
+    recurring: tuple[str, ...] = ()
 
 
 class _DatedPlan(NamedTuple):

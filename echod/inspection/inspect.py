@@ -30,6 +30,7 @@ from echod.memory.entry_matching import present_entries
 from echod.memory.identity import entry_ids, normalize_title
 from echod.memory.model import Document, Layer, Unreadable
 from echod.memory.policy import Facts, PolicySettings, plan_compress, plan_prune
+from echod.memory.policy.promote import find_recurring
 from echod.memory.policy.scoring import count_document_lines, leaves_block_open
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.similarity import bare_title, learning_of
@@ -113,7 +114,8 @@ def plan_maintenance(
         facts = get_facts(role, entries, policy, today, document)
     prune = plan_prune(role.name, document, facts, policy, today)
     preview = PrunePreview(prune.summary, prune.extent, prune.over_limit)
-    return MaintenancePlan(None if prune.memory is None else prune.summary, preview)
+    recurring = find_recurring(role.name, document, facts, policy, today)
+    return MaintenancePlan(None if prune.memory is None else prune.summary, preview, recurring)
 
 
 def _protected_lines(document: Document) -> int:

@@ -393,7 +393,7 @@ class ReviewCollector:
             )
             yield new_item(role, ReviewKind.FIRST_PRUNE, (), held_since, text, (), HeldFirstPrune())
         over = preview.over_limit
-        if over is not None and not over.can_shrink_tomorrow:
+        if over is not None and over.needs_user:
             content = (over.limit, over.protected, over.pinned, over.not_removable)
             text = f"It stays too long: {over.description}"
             yield new_item(role, ReviewKind.OVER_LIMIT, content, memory.modified_at, text, (), Information())

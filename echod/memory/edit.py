@@ -14,6 +14,7 @@ from decimal import Decimal
 from echod.memory import forms
 from echod.memory.document import parse_block
 from echod.memory.model import Block, Entry, Field, Form, Layer, Span
+from echod.memory.recurrence import Recurrence, without_recurrence
 
 # The order of the fields in all forms.
 _FIELD_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes", "promoted_to")
@@ -88,6 +89,16 @@ def _with_value(block: Block, name: str, value: str) -> Block:
     if field is None:
         raise ValueError(f"the entry has no {name} to change")
     return block if field.value == value else parse_block(_replace_span(block.text, field.span, value))
+
+
+def with_recurrence(block: Block, recurrence: Recurrence) -> Block | None:
+    """Return the block with this remark behind the source of its entry; None for an entry without a source."""
+    entry = _require_entry(block)
+    field = _find_field(entry, "source")
+    if field is None or not field.value.strip() or "\n" in field.value:
+        return None
+    value = f"{without_recurrence(field.value).rstrip()} {recurrence}"
+    return parse_block(_replace_span(block.text, Span(field.span.start, field.span.start + len(field.value)), value))
 
 
 def _require_entry(block: Block) -> Entry:

@@ -15,7 +15,7 @@ import structlog
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.isolation import error_reason
-from echod.jobs import compress, consolidate, observe, promote, prune
+from echod.jobs import archive, compress, consolidate, observe, promote, prune
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -81,6 +81,7 @@ class Worker:
         project_gate: ProjectGate,
         job_settings: Callable[[Path], JobSettings],
         observe_context: observe.ObserveContext,
+        session_services: archive.SessionServices,
         entries: EntryStore,
         is_alive: Callable[[ProcessIdentity], bool],
         clock: Callable[[], float],
@@ -90,6 +91,7 @@ class Worker:
         self._project_gate = project_gate
         self._job_settings = job_settings
         self._observe_context = observe_context
+        self._session_services = session_services
         self._entries = entries
         self._is_alive = is_alive
         self._clock = clock
@@ -146,7 +148,7 @@ class Worker:
         now = self._clock()
         jobs = self._queue.delete_finished(now - _JOB_RETENTION_DAYS * _DAY_SECONDS)
         self._entries.delete_stale(local_date(now))
-        freed = self._engine.apply_retention()
+        freed = self._engine.apply_retention() + self._session_services.apply_retention()
         log.info("retention_applied", jobs=jobs, journal_bytes=freed)
 
     def _may_need_repair(self, store: Store) -> bool:
@@ -194,6 +196,10 @@ class Worker:
         if settings.paused:
             until = self._clock() + _PAUSED_RETRY_SECONDS
             return FinishedJob(job, JobDeferred("paused; continue with: echod resume", until))
+        if job.kind in (JobKind.ARCHIVE, JobKind.CHECKPOINT):
+            # Archives of conversations are no files of a store, so no workflow holds them up.
+            outcome = archive.run(self._session_services, job, store.project, allow_writes=settings.allow_writes)
+            return FinishedJob(job, outcome)
         role, maintenance = Role(store, job.role), settings.maintenance
         if disabled := maintenance.disabled_reason(job.kind) or request_only_reason(job.kind, role, maintenance):
             return FinishedJob(job, JobDone(f"nothing was done: {disabled}", changed=False))

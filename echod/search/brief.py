@@ -53,7 +53,7 @@ class MissingCitation(NamedTuple):
 
 
 class Brief(NamedTuple):
-    """What to know before a task. `omitted` is the number of matching entries for which there was no room."""
+    """The memory that matters for a task. `omitted` is the number of matching entries for which there was no room."""
 
     query: str
     always: tuple[FoundDocument, ...]

@@ -48,6 +48,9 @@ class JobKind(StrEnum):
     PACK = "pack"
     SOLUTION = "solution"
     MIGRATE = "migrate"
+    ARCHIVE = "archive"
+    CHECKPOINT = "checkpoint"
+    SESSIONS = "sessions"
 
 
 MANUAL_KINDS = frozenset(
@@ -64,6 +67,7 @@ MANUAL_KINDS = frozenset(
         JobKind.PACK,
         JobKind.SOLUTION,
         JobKind.MIGRATE,
+        JobKind.SESSIONS,
     }
 )
 """Kinds that no state of a store needs. A command runs them at once, while the user waits."""

@@ -43,6 +43,7 @@ from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import LOST_WITH_DATABASE, list_damaged_copies
 from echod.status.packs import PackStatus
+from echod.status.sessions import SessionStatus
 from echod.store import layout
 from echod.store.layout import Role, RoleListing, Store
 from echod.store.skipped import SkippedItem, find_skipped
@@ -70,6 +71,7 @@ class StatusCollector:
         self._first_seen = _read_first_seen(read_context.paths.warnings)
         self._saved_first_seen = dict(self._first_seen)
         self._pack_status = PackStatus(read_context)
+        self._session_status = SessionStatus(read_context)
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
         """Note that registries of doc packs, or these projects' settings about them, may have changed."""
@@ -140,6 +142,7 @@ class StatusCollector:
             for store in discovered.stores
             if store.key in self._store_infos
         )
+        self._session_status.refresh(discovered.projects, now)
         current_warnings = (
             *warnings,
             *own_file_warnings(self._read_context.paths, now),
@@ -152,6 +155,7 @@ class StatusCollector:
             *job_warnings(waiting, queue, now),
             *store_warnings(stores, now),
             *self._pack_status.warnings(now),
+            *self._session_status.warnings(now),
             *restored_findings_warnings(one for store in stores for one in self._restored_findings[store.path]),
             *settings_warnings(
                 (text for project in discovered.projects for text in self._project_warnings.get(project, ())), now
@@ -168,6 +172,7 @@ class StatusCollector:
             stores=stores,
             hooks=_hook_event_counts(self._read_context),
             packs=self._pack_status.infos,
+            sessions=self._session_status.infos,
         )
 
     def _waiting_job(self, job: Job, *, interrupted: bool) -> WaitingJob:

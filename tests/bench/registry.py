@@ -35,6 +35,7 @@ TOPICS = (
     Topic("startup", "Start-up against projects", 400, timed=False),
     Topic("queue", "The queue against its history", 90),
     Topic("redaction", "Secrets", 120),
+    Topic("quality", "Quality of a pruned memory", 120, timed=False),
     Topic("compression", "Compression", 60, timed=False),
     Topic("durability", "Durability", 300, timed=False),
     Topic("long_run", "A hundred days", 500, timed=False),

@@ -42,12 +42,12 @@ def memory_with_secret() -> str:
 
 def knowledge_text() -> str:
     long = [learning_text(f"valve {n}", "traced", age=n + 1, lines=12) for n in range(20)]
-    return "# Knowledge\n\n" + with_secret(long[0]) + "".join(long[1:])
+    return "# Knowledge\n\n" + "".join(long[:-1]) + with_secret(long[-1])
 
 
 def prune_job(site: Site) -> None:
     site.write(memory_with_secret())
-    site.prune(job=1)
+    site.prune(job=1, policy=replace(POLICY, memory_line_limit=20))
 
 
 def compress_job(site: Site) -> None:

@@ -247,10 +247,10 @@ class TestPruned:
         for number in (2, 3):
             entries.record_prune(STORE, ROLE, TODAY, number)
 
-        assert get_facts(entries).inscribed_archived_today == 5
-        assert get_facts(entries, TODAY + timedelta(days=1)).inscribed_archived_today == 0
+        assert get_facts(entries).learnings_archived_today == 5
+        assert get_facts(entries, TODAY + timedelta(days=1)).learnings_archived_today == 0
         entries.record_prune(STORE, ROLE, TODAY + timedelta(days=1), 1)
-        assert get_facts(entries, TODAY + timedelta(days=1)).inscribed_archived_today == 1
+        assert get_facts(entries, TODAY + timedelta(days=1)).learnings_archived_today == 1
 
     def test_a_first_prune_is_held_since_it_was_first_met_until_it_is_let_go(self, entries: EntryStore) -> None:
         assert [entries.hold_first_prune(STORE, ROLE, NOON + later) for later in (0, 9)] == [NOON, NOON]
