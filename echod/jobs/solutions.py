@@ -56,7 +56,7 @@ _SUFFIX = ".md"
 _UNCLOSED = f"a code block or comment in {MEMORY_FILE} is never closed, so that a line more would change its meaning"
 
 
-class PromotionPlan(NamedTuple):
+class SolutionPlan(NamedTuple):
     """The solution that an entry becomes.
 
     Attributes:
@@ -88,7 +88,7 @@ class PromotionPlan(NamedTuple):
 
 def plan_solution(
     role: Role, entry_id: str, block: Block, request: PromotionRequest, sessions: int, today: date
-) -> PromotionPlan:
+) -> SolutionPlan:
     """Plan the solution of an entry. Read-only.
 
     Raises:
@@ -107,7 +107,7 @@ def plan_solution(
     )
     target = duplicates.update or _new_path(library, solution, entry_id)
     solution = _keep_day(solution, library, duplicates.update)
-    return PromotionPlan(role, entry_id, solution, target, duplicates, failures)
+    return SolutionPlan(role, entry_id, solution, target, duplicates, failures)
 
 
 def _keep_day(solution: Solution, library: SolutionLibrary, update: str | None) -> Solution:
@@ -137,7 +137,7 @@ def promote(resources: JobResources, role: Role, entry_id: str, request: Promoti
         view = memory.session.read()
         today = local_date(resources.clock())
         planned = _plan_from(view, entry_id, request, sessions, today)
-        if not isinstance(planned, PromotionPlan):
+        if not isinstance(planned, SolutionPlan):
             return planned
         category = planned.category_role
         with as_store_error("create", category.path):
@@ -155,7 +155,7 @@ def promote(resources: JobResources, role: Role, entry_id: str, request: Promoti
 
 def _plan_from(
     view: RoleView, entry_id: str, request: PromotionRequest, sessions: int, today: date
-) -> PromotionPlan | JobOutcome:
+) -> SolutionPlan | JobOutcome:
     document = parse_memory(view)
     if isinstance(document, JobBlocked):
         return document
@@ -186,7 +186,7 @@ def _with_mark(document: Document, block: Block, path: str, request: PromotionRe
     return Document(document.preamble, tuple(changed if one is block else one for one in document.blocks))
 
 
-def _write_solution(context: JobContext, planned: PromotionPlan) -> JobOutcome:
+def _write_solution(context: JobContext, planned: SolutionPlan) -> JobOutcome:
     name = PurePosixPath(planned.path).name
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
@@ -210,7 +210,7 @@ def _earlier_text(view: RoleView, name: str, text: bytes, today: date) -> Append
     return Append(path, header + redact_bytes(text).rstrip(b"\n") + b"\n\n")
 
 
-def _mark_promoted(context: JobContext, planned: PromotionPlan, request: PromotionRequest) -> JobOutcome:
+def _mark_promoted(context: JobContext, planned: SolutionPlan, request: PromotionRequest) -> JobOutcome:
     def planner(view: RoleView, document: Document, _: date) -> Proposal | JobOutcome:
         block = _find_block(view.role.name, document, planned.entry_id)
         if block is None or block.entry is None:

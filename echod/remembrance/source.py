@@ -69,11 +69,13 @@ def _read(file: Path, data: bytes) -> Iterator[SearchDocument]:
         return
     if isinstance(document, UnreadableSolution):
         raise UnreadableFileError(f"{file.name} is not searched. {document.reason}")
+    # The title too, because an excerpt may begin anywhere.
     notice = f"Superseded by {document.superseded_by}\n\n" if document.superseded_by else ""
+    mark = "(superseded) " if document.superseded_by else ""
     yield SearchDocument(
         id=file.stem,
         kind=DocumentKind.SOLUTION,
-        title=document.title,
+        title=mark + document.title,
         body=notice + document.body,
         line=document.line,
         text="\n".join(

@@ -26,7 +26,7 @@ from echod.cli.targets import MemoryMatch, entry_heading, find_to_change, read_f
 from echod.clock import local_date
 from echod.errors import os_reason
 from echod.jobs.base import JobOutcome, JobResources
-from echod.jobs.solutions import PromotionPlan, plan_solution, promote
+from echod.jobs.solutions import SolutionPlan, plan_solution, promote
 from echod.memory.policy.scoring import History
 from echod.memory.prompt_injection import find_injection
 from echod.memory.solutions.document import SolutionCategory, VerifiedBy
@@ -35,7 +35,7 @@ from echod.memory.solutions.promotion import PromotionRequest, PromotionRule, Ru
 from echod.state.job import JobKind
 
 _CONFIRMATION = "verified"
-"""What the user types to confirm a solution about security."""
+"""The word that the user types to confirm a solution about security."""
 
 _EDITOR_TEMPLATE = """\
 # Describe the problem for a reader who uses no agents. Lines above "Symptom:" are ignored.
@@ -55,12 +55,13 @@ Solution: {solution}
 @click.option(
     "--category",
     type=click.Choice([category.value for category in SolutionCategory], case_sensitive=False),
+    metavar="CATEGORY",
     required=True,
-    help="The directory in docs/solutions.",
+    help=f"One of {', '.join(SolutionCategory)}.",
 )
-@click.option("--symptom", metavar="TEXT", help="What a reader observes.  [default: the entry's own]")
-@click.option("--root-cause", metavar="TEXT", help="Why it happens.  [default: the entry's own]")
-@click.option("--solution", metavar="TEXT", help="What to do about it.  [default: the entry's own]")
+@click.option("--symptom", metavar="TEXT", help="The problem as a reader sees it.  [default: the entry's own]")
+@click.option("--root-cause", metavar="TEXT", help="The cause of it.  [default: the entry's own]")
+@click.option("--solution", metavar="TEXT", help="The remedy.  [default: the entry's own]")
 @click.option("--tags", metavar="A,B", help="Search words.  [default: the entry's own, else from the title]")
 @click.option("--title", metavar="TEXT", help="The title.  [default: the entry's]")
 @click.option("--raise", "raises", is_flag=True, help="Make a confident inscribed entry etched with it.")
@@ -132,7 +133,7 @@ def promote_(
     make_change(context, change, WriteOptions(dry_run, yes, force))
 
 
-def _plan(context: CommandContext, match: MemoryMatch, request: PromotionRequest, sessions: int) -> PromotionPlan:
+def _plan(context: CommandContext, match: MemoryMatch, request: PromotionRequest, sessions: int) -> SolutionPlan:
     today = local_date(context.now())
     try:
         return plan_solution(match.role, match.id, match.block, request, sessions, today)
@@ -176,7 +177,7 @@ def _confirm_security(context: CommandContext) -> None:
         raise click.exceptions.Exit(1)
 
 
-def _plan_lines(planned: PromotionPlan) -> Iterator[str]:
+def _plan_lines(planned: SolutionPlan) -> Iterator[str]:
     solution = planned.solution
     yield f"  {'update' if planned.duplicates.update else 'write'} {planned.path}"
     for name, text in (
@@ -195,7 +196,7 @@ def _plan_lines(planned: PromotionPlan) -> Iterator[str]:
     yield "  The entry gets the line promoted_to."
 
 
-def _question(match: MemoryMatch, planned: PromotionPlan) -> Confirmation | None:
+def _question(match: MemoryMatch, planned: SolutionPlan) -> Confirmation | None:
     if (phrase := find_injection(match.block.text)) is not None:
         return Confirmation(f"It reads like an instruction to agents ({phrase}). Promote it anyway?")
     if planned.duplicates.update:
@@ -205,7 +206,7 @@ def _question(match: MemoryMatch, planned: PromotionPlan) -> Confirmation | None
     return None
 
 
-def _is_up_to_date(match: MemoryMatch, planned: PromotionPlan) -> bool:
+def _is_up_to_date(match: MemoryMatch, planned: SolutionPlan) -> bool:
     entry = match.block.entry
     names_it = entry is not None and any(f.name == "promoted_to" and f.value == planned.path for f in entry.fields)
     file = match.role.store.project / planned.path

@@ -76,7 +76,7 @@ class RuleFailure(NamedTuple):
 
 
 class PromotionRequest(NamedTuple):
-    """What the user asks for. None leaves a text to the entry.
+    """A promotion that the user requests. None leaves a text to the entry.
 
     `raises` is true if an inscribed entry becomes etched with it. `verified_by` is `HUMAN` only after the user typed a
     confirmation at a terminal.
@@ -119,8 +119,8 @@ def entry_digest(block: Block) -> str:
     """Return the SHA-256 of an entry's canonical text, in hex digits.
 
     The canonical text is the title with its kind, the source, the evidence and the learning, without secrets, with line
-    feeds as line ends and without spaces at their ends. What echod changes by itself (layer, confidence, the date of
-    the verification, `promoted_to`) is no part of it.
+    feeds as line ends and without spaces at their ends. Layer, confidence, the date of the verification and
+    `promoted_to` are no part of it, because echod changes them by itself.
     """
     clean = parse_block(redact_entry(block.text).text)
     entry = clean.entry
