@@ -91,6 +91,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("consolidate", "consolidate:consolidate", "Add the findings of agents to the memory now."),
             CommandEntry("prune", "prune:prune", "Archive entries from memory files over their limit."),
             CommandEntry("compress", "prune:compress", "Shorten knowledge files over their limit."),
+            CommandEntry("migrate", "migrate:migrate", "Bring names and layout of a memory up to date."),
             CommandEntry("scrub", "scrub:scrub", "Find and remove secrets on disk."),
             CommandEntry("pause", "projects:pause", "Stop writing to memory until `echod resume`."),
             CommandEntry("resume", "projects:resume", "Resume writing to memory."),
