@@ -56,20 +56,21 @@ def migrate_names(resources: JobResources, role: Role) -> JobOutcome:
 
     The solutions are first. After a crash between the commits the same command finds the entries still to be changed.
     """
+    # One role at a time: a category may have the name of the role, and then both have one lock.
     with resources.open_role(role) as memory:
-        view = memory.session.read()
-        document = parse_memory(view)
-        if isinstance(document, JobBlocked):
-            return document
-        references = _changed_references(role, plan_names(role, document))
-        library = read_library(role.store.project) if references else None
-        affected = [one.path for one in library.solutions if one.document.echo_ref in references] if library else []
-        for category in sorted({PurePosixPath(path).parent.name for path in affected}):
-            names = [PurePosixPath(path).name for path in affected if PurePosixPath(path).parent.name == category]
-            with resources.open_role(Role(solutions_store(role.store.project), category)) as solutions:
-                corrected = _correct_references(solutions, names, references)
-            if not isinstance(corrected, JobDone):
-                return corrected
+        document = parse_memory(memory.session.read())
+    if isinstance(document, JobBlocked):
+        return document
+    references = _changed_references(role, plan_names(role, document))
+    library = read_library(role.store.project) if references else None
+    affected = [one.path for one in library.solutions if one.document.echo_ref in references] if library else []
+    for category in sorted({PurePosixPath(path).parent.name for path in affected}):
+        names = [PurePosixPath(path).name for path in affected if PurePosixPath(path).parent.name == category]
+        with resources.open_role(Role(solutions_store(role.store.project), category)) as solutions:
+            corrected = _correct_references(solutions, names, references)
+        if not isinstance(corrected, JobDone):
+            return corrected
+    with resources.open_role(role) as memory:
         return _rename_memory(memory)
 
 

@@ -133,24 +133,24 @@ def promote(resources: JobResources, role: Role, entry_id: str, request: Promoti
 
     `sessions` is the number of sessions that referenced the entry.
     """
+    # One role at a time: a category may have the name of the role, and then both have one lock.
     with resources.open_role(role) as memory:
-        view = memory.session.read()
-        today = local_date(resources.clock())
-        planned = _plan_from(view, entry_id, request, sessions, today)
-        if not isinstance(planned, SolutionPlan):
-            return planned
-        category = planned.category_role
-        with as_store_error("create", category.path):
-            ensure_directory(category.store.project, category.path).close()
-        with resources.open_role(category) as solutions:
-            written = _write_solution(solutions, planned)
-        if not isinstance(written, JobDone):
-            return written
+        planned = _plan_from(memory.session.read(), entry_id, request, sessions, local_date(resources.clock()))
+    if not isinstance(planned, SolutionPlan):
+        return planned
+    category = planned.category_role
+    with as_store_error("create", category.path):
+        ensure_directory(category.store.project, category.path).close()
+    with resources.open_role(category) as solutions:
+        written = _write_solution(solutions, planned)
+    if not isinstance(written, JobDone):
+        return written
+    with resources.open_role(role) as memory:
         marked = _mark_promoted(memory, planned, request)
-        if not isinstance(marked, JobDone):
-            reason = marked.error if isinstance(marked, JobFailed) else marked.reason
-            return JobDone(f"{planned.path} is written, and its entry does not name it: {reason}", changed=True)
-        return JobDone(f"{entry_id} is in {planned.path}", changed=written.changed or marked.changed)
+    if not isinstance(marked, JobDone):
+        reason = marked.error if isinstance(marked, JobFailed) else marked.reason
+        return JobDone(f"{planned.path} is written, and its entry does not name it: {reason}", changed=True)
+    return JobDone(f"{entry_id} is in {planned.path}", changed=written.changed or marked.changed)
 
 
 def _plan_from(
