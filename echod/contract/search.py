@@ -81,6 +81,34 @@ class BriefReport(NamedTuple):
     schema: int = SCHEMA
 
 
+class SolutionInfo(NamedTuple):
+    """A solution in `docs/solutions/`.
+
+    `state` is `current`, `stale`, `broken` or `superseded`, and `findings` are the reasons. A list does not look for
+    solutions that their own symptom does not find, and `echod remembrance check` does.
+    """
+
+    project: str
+    path: str
+    title: str
+    category: str
+    tags: tuple[str, ...]
+    date: str
+    confidence: str
+    verified_by: str
+    state: str
+    findings: tuple[str, ...] = ()
+
+
+class RemembranceReport(NamedTuple):
+    """`echod remembrance`: the solutions, the essays without front matter, and the files that cannot be read."""
+
+    solutions: tuple[SolutionInfo, ...] = ()
+    essays: tuple[str, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    schema: int = SCHEMA
+
+
 class ImportedAccess(NamedTuple):
     """The days on which an entry was used, according to an imported log."""
 

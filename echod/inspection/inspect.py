@@ -16,7 +16,7 @@ from pathlib import Path
 from echod.evidence.book import record_evidence
 from echod.evidence.verifier import EvidenceVerifier
 from echod.files import FileVersion
-from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PrunePreview
+from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PromotableEntry, PrunePreview
 from echod.inspection.entry_facts import get_facts, get_knowledge_facts, read_document, record_entries
 from echod.inspection.review import (
     Information,
@@ -37,6 +37,7 @@ from echod.memory.policy.promote import find_recurring
 from echod.memory.policy.scoring import count_document_lines, leaves_block_open
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.similarity import bare_title, learning_of
+from echod.memory.solutions.promotion import entry_digest, is_promotable, suggest_category
 from echod.state.entries import EntryStore
 from echod.store.journal.notices import CLAIM, Question
 from echod.store.layout import MEMORY, Role, global_root
@@ -73,8 +74,20 @@ def inspect_file(file: Path, version: FileVersion, data: bytes) -> tuple[FileIns
         protected_lines=_protected_lines(document),
         suspicious=suspicious,
         digest=digest,
+        promotable=tuple(_promotable_entries(file.parent.name, document)) if file.name == MEMORY else (),
     )
     return inspection, document
+
+
+def _promotable_entries(role_name: str, document: Document) -> Iterator[PromotableEntry]:
+    """Yield the entries that `echod promote` would accept as they are."""
+    etched = [block.entry is not None and block.entry.layer is Layer.ETCHED for block in document.blocks]
+    if not any(etched):
+        return
+    for identity, block in zip(entry_ids(role_name, document), document.blocks, strict=True):
+        if identity is not None and block.entry is not None and is_promotable(block):
+            digest = entry_digest(block)
+            yield PromotableEntry(identity, block.entry.title, suggest_category(block).value, digest)
 
 
 def summarize_entries(role_name: str, document: Document) -> Iterator[EntrySummary]:

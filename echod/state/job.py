@@ -47,6 +47,8 @@ class JobKind(StrEnum):
     REVIEW = "review"
     ELEVATE = "elevate"
     PACK = "pack"
+    SOLUTION = "solution"
+    MIGRATE = "migrate"
     ARCHIVE = "archive"
     CHECKPOINT = "checkpoint"
     SESSIONS = "sessions"
@@ -65,6 +67,8 @@ MANUAL_KINDS = frozenset(
         JobKind.REVIEW,
         JobKind.ELEVATE,
         JobKind.PACK,
+        JobKind.SOLUTION,
+        JobKind.MIGRATE,
         JobKind.SESSIONS,
     }
 )

@@ -132,7 +132,8 @@ def print_found(
     finder = DocumentFinder(context.paths.search_index)
     answer = finder.search(sources, request)
     finder.close()
-    report = _report(request, sources, answer)
+    with EvidenceReader(context.paths, context.now()) as evidence:
+        report = _report(request, sources, answer, evidence)
     click.echo(to_json(report) if as_json else "\n".join(_screen(report, request)))
 
 

@@ -215,8 +215,8 @@ def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
             yield f"  ... and {pluralize(hidden, 'more store')} (all with --json)"
     if report.sessions:
         yield "\nConversations"
-        for sessions in report.sessions:
-            yield from _sessions_lines(sessions)
+        for archived in report.sessions:
+            yield from _sessions_lines(archived)
     if report.packs:
         yield "\nDoc packs"
         for pack in report.packs:
