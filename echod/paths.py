@@ -8,6 +8,7 @@ inspections. An idle daemon writes only there, so that it writes nothing to the 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import pwd
 import stat
@@ -52,6 +53,10 @@ class Paths:
     def journal(self) -> Path:
         """The records and images of commits, independent of the database."""
         return self.state / "journal"
+
+    def memory_repository(self, project: Path) -> Path:
+        """The git repository through which a project's memory is exchanged with other machines."""
+        return self.state / "sync" / hashlib.sha256(os.fsencode(project)).hexdigest()[:16]
 
     @property
     def spool(self) -> Path:

@@ -29,6 +29,12 @@ def unite_archives(one: bytes, other: bytes) -> bytes:
     return b"\n\n".join(records) + b"\n"
 
 
+def missing_records(before: bytes, after: bytes) -> list[str]:
+    """Return the records of `before` that `after` lacks, as text."""
+    present = set(_records(after))
+    return [record.decode(errors="replace") for record in _records(before) if record not in present]
+
+
 def _order(record: bytes) -> tuple[str, ...]:
     found = _DATE.search(record)
     day = "" if found is None else (found[1] or found[2]).decode()

@@ -70,6 +70,14 @@ class PackSettings(NamedTuple):
     ] = 90
 
 
+class SyncSettings(NamedTuple):
+    """The exchange of memories with their remotes (`echod sync setup --remote`)."""
+
+    minutes: Annotated[
+        float, Range(0, 10_080), "Minutes between two exchanges of a memory with its remote. 0: only on request."
+    ] = 0
+
+
 class Settings(NamedTuple):
     """Every setting. `policy` repeats the line limits beside it; `policy_settings` replaces them for a project."""
 
@@ -104,6 +112,7 @@ class Settings(NamedTuple):
     observe: ObserveSettings = ObserveSettings()
     hooks: HookSettings = HookSettings()
     packs: PackSettings = PackSettings()
+    sync: SyncSettings = SyncSettings()
     policy: PolicySettings = DEFAULT_POLICY
 
     def policy_settings(self, memory_line_limit: int) -> PolicySettings:

@@ -46,6 +46,7 @@ class JobKind(StrEnum):
     REVIEW = "review"
     ELEVATE = "elevate"
     PACK = "pack"
+    SYNC = "sync"
 
 
 MANUAL_KINDS = frozenset(

@@ -48,7 +48,7 @@ class DriverState(StrEnum):
 
 
 class SetupPlan(NamedTuple):
-    """The changes that `register` will make: lines of the attributes file, and the command of the configuration if it differs."""
+    """The changes that `register` will make: lines of the attributes file, and the command if another is configured."""
 
     attributes: Path
     lines: tuple[str, ...]

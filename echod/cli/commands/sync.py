@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -11,14 +12,23 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.output import short_path, wrap
+from echod.cli.execute import JobRunner, ManualJob, require_write_mode
+from echod.cli.output import pluralize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.contract.status import to_json
-from echod.contract.sync import ResolvedFile, ResolveReport, SyncStatusReport
-from echod.errors import ExitCode
+from echod.contract.sync import RemoteInfo, ResolvedFile, ResolveReport, SyncStatusReport
+from echod.errors import EchodError, ExitCode
 from echod.installation import program_command
+from echod.state.job import JobKind
+from echod.store.create import ensure_directory
+from echod.store.errors import as_store_error
+from echod.store.layout import STORE_DIRS, Role
 from echod.sync import driver
+from echod.sync.exchange import describe, pending, remote_settings
+from echod.sync.git import without_credentials
+from echod.sync.job import run_exchange
 from echod.sync.registration import DriverState, find_driver_state, plan_setup, register
+from echod.sync.repository import MemoryRepository
 from echod.sync.resolve import ResolutionState, resolve_conflicts
 
 _DRIVER_TEXTS: Final = {
@@ -43,21 +53,68 @@ def merge_driver(*, arguments: tuple[str, ...]) -> None:
     raise click.exceptions.Exit(driver.main(list(arguments)))
 
 
-@click.group(cls=CommandGroup)
+class _SyncGroup(CommandGroup):
+    """The group whose command without a name is the exchange, so that `echod sync PATH` works."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments, with `now` in front where they name no subcommand."""
+        is_named = any(word in self.commands or word in ctx.help_option_names for word in args[:1])
+        return super().parse_args(ctx, args if is_named else [_NOW, *args])
+
+
+_NOW: Final = "now"
+
+
+@click.group(cls=_SyncGroup, epilog=example("echod sync"))
 def sync() -> None:
-    """Keep the memory of several clones and machines together."""
+    """Keep the memory of several clones and machines together.
+
+    Without a subcommand, or with a PATH, it exchanges the memory with its remote: `echod sync now`.
+    """
+
+
+@sync.command(_NOW, epilog=example("echod sync now"))
+@options.project_path_or_cwd
+@options.force
+@pass_command_context
+def now(context: CommandContext, *, path: Path, force: bool) -> None:
+    """Exchange the memory with its remote.
+
+    Merges what other machines pushed by entry, as one job that `echod undo` reverses, and pushes the result. A secret
+    holds the push.
+    """
+    project = context.find_project(path)
+    repository = MemoryRepository(context.paths.memory_repository(project), os.environ)
+    settings = repository.settings
+    if settings is None:
+        raise EchodError("No remote is set up for this memory. Name one with: echod sync setup --remote URL")
+    require_write_mode(context)
+    with context.open_services() as services:
+        runner = JobRunner(context, services, force)
+        role = Role(context.list_stores(project)[0], "")
+        manual_job = ManualJob(JobKind.SYNC, role, "requested")
+        done = runner.run_multi_role(manual_job, partial(run_exchange, project, repository))
+    context.print_info(wrap(f"{short_path(str(project))}: {done.summary}. {done.undo_hint}", hang="  "))
+    context.notify_daemon()
 
 
 @sync.command(epilog=example("echod sync setup"))
 @options.project_path_or_cwd
+@click.option("--remote", metavar="URL", help="A repository for a memory that git ignores.")
 @options.dry_run
 @pass_command_context
-def setup(context: CommandContext, *, path: Path, dry_run: bool) -> None:
-    """Let git merge memory by entry.
+def setup(context: CommandContext, *, path: Path, remote: str | None, dry_run: bool) -> None:
+    """Let git merge memory by entry, or name a remote.
 
     Adds lines to the project's .gitattributes, which travels with it, and a merge driver to the configuration of this
     clone, which does not. Run it once in each clone. Where echod is missing, git merges by line as before.
+
+    With --remote, the memory is one that git ignores. It is exchanged with a branch of its own in that repository, by
+    `echod sync`. A project without a memory gets an empty one.
     """
+    if remote is not None:
+        _set_up_remote(context, path, remote, dry_run=dry_run)
+        return
     project = context.find_project(path)
     stores = context.list_stores(project)
     plan = plan_setup(project, stores, program_command(Path(sys.executable), os.environ), os.environ)
@@ -78,6 +135,22 @@ def setup(context: CommandContext, *, path: Path, dry_run: bool) -> None:
     context.print_info(wrap(text))
 
 
+def _set_up_remote(context: CommandContext, path: Path, url: str, *, dry_run: bool) -> None:
+    start = context.existing_path(path)
+    project = context.locator.find_project(start)
+    root = project or context.locator.find_init_root(start)
+    settings = remote_settings(root, url, os.environ)
+    repository = MemoryRepository(context.paths.memory_repository(root), os.environ)
+    if dry_run:
+        context.print_info(wrap(f"Would exchange the memory of {short_path(str(root))} with {describe(settings)}."))
+        return
+    repository.set_up(settings)
+    if project is None:
+        with as_store_error("create", root / STORE_DIRS[0]):
+            ensure_directory(root, root / STORE_DIRS[0]).close()
+    context.print_info(wrap(f"{short_path(str(root))} is exchanged with {describe(settings)}. Start with: echod sync"))
+
+
 @sync.command(epilog=example("echod sync status"))
 @options.project_path_or_cwd
 @options.json
@@ -85,17 +158,26 @@ def setup(context: CommandContext, *, path: Path, dry_run: bool) -> None:
 def status(context: CommandContext, *, path: Path, json: bool) -> None:
     """Show how memory is merged here.
 
-    Runs the registered merge driver on made files. Exits with 1 if git would not merge by entry.
+    Runs the registered merge driver on made files, and lists the files that wait for an exchange with the remote. Exits
+    with 1 if there is no remote and git would not merge by entry.
     """
     project = context.find_project(path)
     state = find_driver_state(project, context.list_stores(project), os.environ)
+    repository = MemoryRepository(context.paths.memory_repository(project), os.environ)
+    remote = repository.settings
+    waiting = () if remote is None else pending(project, repository)
     if json:
-        click.echo(to_json(SyncStatusReport(str(project), state.value)))
+        info = None if remote is None else RemoteInfo(without_credentials(remote.url), remote.branch, waiting)
+        click.echo(to_json(SyncStatusReport(str(project), state.value, info)))
+    elif remote is not None:
+        click.echo(wrap(f"{short_path(str(project))}: exchanged with {describe(remote)}.", hang="  "))
+        if waiting:
+            click.echo(f"> {pluralize(len(waiting), 'file')} changed since the last exchange. Exchange: echod sync")
     else:
         click.echo(wrap(f"{short_path(str(project))}: {_DRIVER_TEXTS[state]}", hang="  "))
         if state not in (DriverState.BY_ENTRY, DriverState.NO_GIT):
             click.echo("> Set it up with: echod sync setup")
-    good = state in (DriverState.BY_ENTRY, DriverState.NO_GIT)
+    good = remote is not None or state in (DriverState.BY_ENTRY, DriverState.NO_GIT)
     raise click.exceptions.Exit(ExitCode.OK if good else ExitCode.FAILED)
 
 
