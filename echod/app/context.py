@@ -210,7 +210,9 @@ class ReadContext:
         """Return the settings that decide which work a project needs."""
         settings = self.project_settings.read(project).settings
         maintenance = self.maintenance_policy_from(settings)
-        return NeedSettings(self.settings.quiet_seconds, settings.consolidate, self.settings.mode, maintenance)
+        has_remote = self.settings.sync.minutes > 0 and self.paths.memory_repository(project).exists()
+        minutes = self.settings.sync.minutes if has_remote else 0.0
+        return NeedSettings(self.settings.quiet_seconds, settings.consolidate, self.settings.mode, maintenance, minutes)
 
     def maintenance_policy(self, project: Path) -> MaintenancePolicy:
         """Return the maintenance policy of a project."""

@@ -19,6 +19,7 @@ from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.archive import SessionServices
+from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.observe import ObserveContext
 from echod.paths import Paths
 from echod.scheduler.reconcile import MaintenanceNeedFinder
@@ -37,6 +38,8 @@ from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
 from echod.store.limits import EngineLimits
+from echod.sync.job import run_exchange
+from echod.sync.repository import MemoryRepository
 
 
 class ProgressTracer:
@@ -209,6 +212,7 @@ class Services:
             observe_context=ObserveContext(self.inbox, self._hook_events),
             session_services=self.session_services,
             entries=self.entries,
+            exchange=self._exchange,
             is_alive=process_is_alive,
             clock=self._clock,
         )
@@ -216,6 +220,10 @@ class Services:
     @cached_property
     def _hook_events(self) -> HookEventLog:
         return HookEventLog(self._database)
+
+    def _exchange(self, resources: JobResources, project: Path) -> JobOutcome:
+        repository = MemoryRepository(self.paths.memory_repository(project), self._environ)
+        return run_exchange(project, repository, resources)
 
     def _job_settings(self, project: Path) -> JobSettings:
         return JobSettings(

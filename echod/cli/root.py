@@ -96,6 +96,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("scrub", "scrub:scrub", "Find and remove secrets on disk."),
             CommandEntry("pause", "projects:pause", "Stop writing to memory until `echod resume`."),
             CommandEntry("resume", "projects:resume", "Resume writing to memory."),
+            CommandEntry("sync", "sync:sync", "Keep the memory of several clones and machines together."),
             CommandEntry("move", "projects:move", "Tell echod that a project was moved or renamed."),
             CommandEntry("remove", "projects:remove", "Unregister a project."),
         ),
@@ -112,6 +113,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
                 "import-access", "access:import_access", "Import the access log of the workflow plugin's search index."
             ),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
+            CommandEntry("merge-driver", "sync:merge_driver", "Merge a memory file by entry, for git."),
         ),
     ),
 )

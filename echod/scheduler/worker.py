@@ -83,6 +83,7 @@ class Worker:
         observe_context: observe.ObserveContext,
         session_services: archive.SessionServices,
         entries: EntryStore,
+        exchange: Callable[[JobResources, Path], JobOutcome],
         is_alive: Callable[[ProcessIdentity], bool],
         clock: Callable[[], float],
     ) -> None:
@@ -93,6 +94,7 @@ class Worker:
         self._observe_context = observe_context
         self._session_services = session_services
         self._entries = entries
+        self._exchange = exchange
         self._is_alive = is_alive
         self._clock = clock
         self._findings_cache = FindingsCache()
@@ -223,6 +225,8 @@ class Worker:
             resources = JobResources(
                 job.id, self._engine, self._entries, maintenance.policy, gate, self._clock, settings.allow_writes
             )
+            if job.kind is JobKind.SYNC:  # it locks each role that receives something
+                return FinishedJob(job, self._exchange(resources, store.project))
             with resources.open_role(role) as context:
                 return FinishedJob(job, self._dispatch(job, context, settings))
         except BusyError:

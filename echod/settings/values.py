@@ -96,6 +96,14 @@ class SessionSettings(NamedTuple):
     summary_seconds: Annotated[Seconds, "Seconds that the command may take."] = 60
 
 
+class SyncSettings(NamedTuple):
+    """The exchange of memories with their remotes (`echod sync setup --remote`)."""
+
+    minutes: Annotated[
+        float, Range(0, 10_080), "Minutes between two exchanges of a memory with its remote. 0: only on request."
+    ] = 0
+
+
 class Settings(NamedTuple):
     """Every setting. `policy` repeats the line limits beside it; `policy_settings` replaces them for a project."""
 
@@ -131,6 +139,7 @@ class Settings(NamedTuple):
     hooks: HookSettings = HookSettings()
     packs: PackSettings = PackSettings()
     sessions: SessionSettings = SessionSettings()
+    sync: SyncSettings = SyncSettings()
     policy: PolicySettings = DEFAULT_POLICY
 
     def policy_settings(self, memory_line_limit: int) -> PolicySettings:

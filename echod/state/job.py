@@ -52,6 +52,7 @@ class JobKind(StrEnum):
     ARCHIVE = "archive"
     CHECKPOINT = "checkpoint"
     SESSIONS = "sessions"
+    SYNC = "sync"
 
 
 MANUAL_KINDS = frozenset(
