@@ -211,8 +211,14 @@ class ReadContext:
         settings = self.project_settings.read(project).settings
         maintenance = self.maintenance_policy_from(settings)
         has_remote = self.settings.sync.minutes > 0 and self.paths.memory_repository(project).exists()
-        minutes = self.settings.sync.minutes if has_remote else 0.0
-        return NeedSettings(self.settings.quiet_seconds, settings.consolidate, self.settings.mode, maintenance, minutes)
+        return NeedSettings(
+            self.settings.quiet_seconds,
+            settings.consolidate,
+            self.settings.mode,
+            maintenance,
+            sync_minutes=self.settings.sync.minutes if has_remote else 0.0,
+            ingest=self.settings.ingest.workflows,
+        )
 
     def maintenance_policy(self, project: Path) -> MaintenancePolicy:
         """Return the maintenance policy of a project."""

@@ -90,6 +90,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
         (
             CommandEntry("run", "run:run", "Run the service in the foreground, or once with --once."),
             CommandEntry("consolidate", "consolidate:consolidate", "Add the findings of agents to the memory now."),
+            CommandEntry("ingest", "ingest:ingest", "Turn the reports of workflows into memory now."),
             CommandEntry("prune", "prune:prune", "Archive entries from memory files over their limit."),
             CommandEntry("compress", "prune:compress", "Shorten knowledge files over their limit."),
             CommandEntry("migrate", "migrate:migrate", "Bring names and layout of a memory up to date."),

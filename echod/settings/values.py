@@ -104,6 +104,24 @@ class SyncSettings(NamedTuple):
     ] = 0
 
 
+class IngestSettings(NamedTuple):
+    """Whether the reports of workflows become memory."""
+
+    workflows: Annotated[
+        bool, "Whether the reports of reviews, audits and work become memory when their workflow ends."
+    ] = True
+
+
+class ValidationSettings(NamedTuple):
+    """The command that judges learnings from reports before they are stored."""
+
+    command: Annotated[
+        tuple[str, ...],
+        "A command that judges a learning: a prompt on its input, one JSON object with a verdict back. Empty: none.",
+    ] = ()
+    seconds: Annotated[Seconds, "Seconds that the command may take."] = 60
+
+
 class Settings(NamedTuple):
     """Every setting. `policy` repeats the line limits beside it; `policy_settings` replaces them for a project."""
 
@@ -140,6 +158,8 @@ class Settings(NamedTuple):
     packs: PackSettings = PackSettings()
     sessions: SessionSettings = SessionSettings()
     sync: SyncSettings = SyncSettings()
+    ingest: IngestSettings = IngestSettings()
+    validation: ValidationSettings = ValidationSettings()
     policy: PolicySettings = DEFAULT_POLICY
 
     def policy_settings(self, memory_line_limit: int) -> PolicySettings:

@@ -53,6 +53,7 @@ class JobKind(StrEnum):
     CHECKPOINT = "checkpoint"
     SESSIONS = "sessions"
     SYNC = "sync"
+    INGEST = "ingest"
 
 
 MANUAL_KINDS = frozenset(
