@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.memory.document import new_memory_file, parse
-from echod.memory.model import Document, Layer
+from echod.memory.model import Document, Layer, Unreadable
 from echod.memory.reports.history import ReportHistory, SeenFinding, is_same_flaw
 from echod.memory.reports.intake import Intake, SourceReport, take_reports
 from echod.memory.reports.learnings import Candidate, find_learnings, with_learnings
@@ -53,7 +53,7 @@ class Memory:
         for role, learnings in find_learnings(self.history, today).items():
             before = self.files.get(role) or new_memory_file(role)
             memory = with_learnings(role, _document(before), learnings, today, is_specific=is_specific)
-            assert not isinstance(memory, tuple) or hasattr(memory, "data")
+            assert not isinstance(memory, Unreadable)
             self.history.learned += memory.learned
             self.files[role] = memory.data or before
         return intake

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from typing import Any
 
 import pytest
 import yaml
@@ -35,7 +36,7 @@ TODAY = date(2026, 11, 28)
 HEAD = "### [2026-02-11] Pattern: Slow list\n- **layer**: etched\n- **source**: manual\n- **confidence**: 1.0\n"
 
 
-def solution(**changed: object) -> Solution:
+def solution(**changed: Any) -> Solution:
     made = Solution(
         title="Slow list",
         category=SolutionCategory.PERFORMANCE,

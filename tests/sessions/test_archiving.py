@@ -13,9 +13,9 @@ import pytest
 from echod.memory.conversation.archive import parse_header
 from echod.memory.conversation.index import row_numbers, split_entries
 from echod.memory.conversation.model import ArchiveOrigin
+from echod.runtime.user_command import UserCommand, UserCommandError
 from echod.sessions.archiver import SessionSource
 from echod.sessions.forget import find_session, forget
-from echod.runtime.user_command import UserCommand, UserCommandError
 from echod.sessions.journal import RootJournal
 from echod.sessions.receipts import SummaryKind, read_receipt
 from echod.sessions.roots import EPHEMERAL, INDEX, SessionError, SessionRoot
