@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from echod.hooks import mentions, offers, recall_settings
+from echod.hooks import recall_settings
 
 TYPE_CHECKING = False  # typing itself takes longer to import than a hook may run
 if TYPE_CHECKING:
@@ -124,6 +124,8 @@ def _offer(
     if not found:
         return ""
     found.sort(key=lambda o: (_LAYERS.index(o.layer), -(o.confidence or 0.5), [-ord(c) for c in o.date], o.document))
+    from echod.hooks import offers
+
     with offers.SessionOffers(state, call["session_id"]) as shown:
         chosen: list[_Offer] = []
         for offer in found:
@@ -169,12 +171,12 @@ _SELECT = (
 )
 
 
-def _rows(index: Connection, select: str, key: str, collections: list[int]) -> list[tuple[Any, ...]]:
-    """Return the rows of a table for a key, of this project's documents only."""
+def _rows(index: Connection, select: str, keys: list[str], collections: list[int]) -> list[tuple[Any, ...]]:
+    """Return the rows of a table for keys, of this project's documents only."""
     found: list[tuple[Any, ...]] = []
     for collection in collections:
         first = collection * DOCUMENTS_PER_COLLECTION
-        found += index.execute(select, (key, first, first + DOCUMENTS_PER_COLLECTION - 1)).fetchmany(_MAX_CANDIDATES)
+        found += index.execute(select, (*keys, first, first + DOCUMENTS_PER_COLLECTION - 1)).fetchmany(_MAX_CANDIDATES)
     return found
 
 
@@ -193,7 +195,7 @@ def _offers_for_file(index: Connection, collections: list[int], project: str, fi
         return []  # outside of the project, or new: no entry can be about it
     found: dict[int, list[_Offer]] = {}
     select = "SELECT document, path, cite FROM citation WHERE name = ? AND document BETWEEN ? AND ?"
-    for number, cited, cite in _rows(index, select, relative.rpartition("/")[2].lower(), collections):
+    for number, cited, cite in _rows(index, select, [relative.rpartition("/")[2].lower()], collections):
         path = os.path.normpath(cited)
         if path in (relative, real) or ("/" in path and relative.endswith(f"/{path}")):
             found.setdefault(number, _document(index, number, f"it cites {cite}", cite))
@@ -201,10 +203,12 @@ def _offers_for_file(index: Connection, collections: list[int], project: str, fi
 
 
 def _offers_for_command(index: Connection, collections: list[int], command: str) -> list[_Offer]:
+    from echod.hooks import mentions
+
     found: dict[int, list[_Offer]] = {}
     select = "SELECT document, text FROM mention WHERE key = ? AND document BETWEEN ? AND ? AND kind = 'command'"
     for words in mentions.call_commands(command):
-        for number, text in _rows(index, select, mentions.command_key(words), collections):
+        for number, text in _rows(index, select, [mentions.command_key(words)], collections):
             named = text.split()
             if words[: len(named)] == named:
                 found.setdefault(number, _document(index, number, f"it names the command {text}"))
@@ -212,21 +216,24 @@ def _offers_for_command(index: Connection, collections: list[int], command: str)
 
 
 def _offers_for_error(index: Connection, collections: list[int], error: str) -> list[_Offer]:
+    from echod.hooks import mentions
+
     found: dict[int, list[_Offer]] = {}
     normal = ""
+    keys = list(mentions.error_keys(error))[:_MAX_KEYS]
+    marks = ",".join("?" * len(keys))
     select = (
-        "SELECT document, kind, text FROM mention WHERE key = ? AND document BETWEEN ? AND ? "
+        f"SELECT document, kind, text FROM mention WHERE key IN ({marks}) AND document BETWEEN ? AND ? "  # noqa: S608
         "AND kind IN ('code', 'message')"
     )
-    for key in list(mentions.error_keys(error))[:_MAX_KEYS]:
-        for number, kind, text in _rows(index, select, key, collections):
-            if kind == mentions.MESSAGE:
-                normal = normal or mentions.normal_text(error)
-                if text not in normal:
-                    continue
-            for offer in _document(index, number, f"it names the error {text}"):
-                if kind == mentions.MESSAGE or mentions.names_error(text, f"{offer.title}\n{offer.body}", error):
-                    found.setdefault(number, [offer])
+    for number, kind, text in _rows(index, select, keys, collections):
+        if kind == mentions.MESSAGE:
+            normal = normal or mentions.normal_text(error)
+            if text not in normal:
+                continue
+        for offer in _document(index, number, f"it names the error {text}"):
+            if kind == mentions.MESSAGE or mentions.names_error(text, f"{offer.title}\n{offer.body}", error):
+                found.setdefault(number, [offer])
     return [offer for one in found.values() for offer in one]
 
 
