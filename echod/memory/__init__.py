@@ -5,6 +5,6 @@ by one, because light callers need only `model` or `policy_model`. Read in this 
 file), `document` (from bytes to a document), `markdown` (headings), `forms` (entries), `edit`, `identity`, `findings`,
 `similarity`, `compose`, `consolidation`, `policy`, `knowledge`, `packs`, `redact`, `merge`, `lineage`, `conservation`.
 
-Modules for other packages: `confirmation`, `entry_matching`, `exposed_secrets`, `observations`, `prompt_injection`,
+Modules for other packages: `confirmation`, `entry_matching`, `exposed_secrets`, `observations`, `prompt_injection`, `renames`,
 `roll_up`, `session_summary`, `shorten`, `text`.
 """
