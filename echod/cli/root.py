@@ -57,6 +57,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("status", "status:status", "Show service health, queued work and warnings."),
             CommandEntry("search", "search:search", "Find entries, learnings and solutions by words."),
             CommandEntry("brief", "search:brief", "Summarize the memory that matters for a task."),
+            CommandEntry("verify", "verify:verify", "Check the files and lines that entries cite."),
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
             CommandEntry("explain", "entries:explain", "Explain an entry's score and the rules that apply to it."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
@@ -89,12 +90,14 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
         (
             CommandEntry("run", "run:run", "Run the service in the foreground, or once with --once."),
             CommandEntry("consolidate", "consolidate:consolidate", "Add the findings of agents to the memory now."),
+            CommandEntry("ingest", "ingest:ingest", "Turn the reports of workflows into memory now."),
             CommandEntry("prune", "prune:prune", "Archive entries from memory files over their limit."),
             CommandEntry("compress", "prune:compress", "Shorten knowledge files over their limit."),
             CommandEntry("migrate", "migrate:migrate", "Bring names and layout of a memory up to date."),
             CommandEntry("scrub", "scrub:scrub", "Find and remove secrets on disk."),
             CommandEntry("pause", "projects:pause", "Stop writing to memory until `echod resume`."),
             CommandEntry("resume", "projects:resume", "Resume writing to memory."),
+            CommandEntry("sync", "sync:sync", "Keep the memory of several clones and machines together."),
             CommandEntry("move", "projects:move", "Tell echod that a project was moved or renamed."),
             CommandEntry("remove", "projects:remove", "Unregister a project."),
         ),
@@ -111,6 +114,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
                 "import-access", "access:import_access", "Import the access log of the workflow plugin's search index."
             ),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
+            CommandEntry("merge-driver", "sync:merge_driver", "Merge a memory file by entry, for git."),
         ),
     ),
 )

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from echod.contract.evidence import EvidenceInfo
 from echod.contract.status import SCHEMA
-
-
-class EvidenceInfo(NamedTuple):
-    """A citation of an entry. `state` is `unknown` until the cited lines are compared with the file."""
-
-    cite: str
-    state: str
 
 
 class SearchResult(NamedTuple):

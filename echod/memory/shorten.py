@@ -32,6 +32,7 @@ _PLACEHOLDER = re.compile(
     r"|(?:nothing|none) (?:yet|so far|to report|here))?[\W_]*",
     re.IGNORECASE,
 )
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MAX_HEADING_WORDS = 6  # words of a heading that announces figures, not a statement about them
 _MIN_TABLE_ROWS = 4  # head, rule, two rows
 
@@ -120,7 +121,8 @@ def entry_learnings(block: Block) -> tuple[str, ...]:
 
 def has_content(block: Block) -> bool:
     """Return whether an entry has content: a learning, or a title that names a thing or states a rule."""
-    if any(not _PLACEHOLDER.fullmatch(part.words) for part in learnings(split_body(block.body))):
+    texts = (_COMMENT.sub("", part.words) for part in learnings(split_body(block.body)))
+    if any(not _PLACEHOLDER.fullmatch(text) for text in texts):
         return True
     title = block.entry.title if block.entry else ""
     return not NameCounts([title]).judge(title).is_routine

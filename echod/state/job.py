@@ -40,6 +40,7 @@ class JobKind(StrEnum):
     SCRUB = "scrub"
     REMEMBER = "remember"
     RAISE = "raise"
+    VERIFY = "verify"
     FORGET = "forget"
     RESTORE = "restore"
     RESET = "reset"
@@ -51,6 +52,8 @@ class JobKind(StrEnum):
     ARCHIVE = "archive"
     CHECKPOINT = "checkpoint"
     SESSIONS = "sessions"
+    SYNC = "sync"
+    INGEST = "ingest"
 
 
 MANUAL_KINDS = frozenset(
@@ -59,6 +62,7 @@ MANUAL_KINDS = frozenset(
         JobKind.SCRUB,
         JobKind.REMEMBER,
         JobKind.RAISE,
+        JobKind.VERIFY,
         JobKind.FORGET,
         JobKind.RESTORE,
         JobKind.RESET,

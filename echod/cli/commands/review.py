@@ -137,7 +137,7 @@ def _collect_items(read_context: ReadContext, stores: Iterable[Store], now: floa
 
 def _store_items(read_context: ReadContext, store: Store, now: float) -> tuple[OpenReviewItem, ...]:
     roles = layout.list_roles(store).roles
-    notices = read_context.reader.collect_notices(store)
+    notices = read_context.collect_notices(store, now)
     maintenance = read_context.maintenance_policy(store.project)
     restored = find_restored_findings(read_context.reader, notices)
     return read_context.review_collector.collect(store, roles, notices, maintenance, restored, now)
