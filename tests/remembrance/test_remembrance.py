@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.remembrance.conftest import PARTS, Project, entry_text
+from tests.support import corpus
 
 NAME = "performance/user-list-takes-five-seconds.md"
 Etched = Callable[..., Project]
@@ -158,3 +160,18 @@ def test_at_most_three_entries_are_proposed_and_a_promoted_one_no_more(project: 
     assert project.echod("promote", identity, "--category", "performance", "--tags", "x").code == 0
     assert len(proposed()) == 3
     assert first[0] not in proposed()
+
+
+@pytest.mark.corpus
+def test_real_essays_are_left_alone_and_named(project: Project) -> None:
+    source = corpus("docs-solutions")
+    shutil.copytree(source, project.solutions)
+    before = project.tree()
+
+    result = project.echod("remembrance", "check")
+
+    assert result.code == 0, result.output
+    assert sorted(report(project)["essays"]) == sorted(
+        str(file) for file in project.solutions.rglob("*.md") if file.name != "README.md"
+    )
+    assert project.tree() == before

@@ -281,7 +281,8 @@ def _texts(values: Mapping[str, object], name: str) -> tuple[str, ...]:
 
 def _missing_fields(values: Mapping[str, object]) -> Iterator[str]:
     """Yield a phrase for each field that the document's own convention requires and that is missing or wrong."""
-    own = any(name in values for name in ("symptom", "solution_summary", "verified_by", "echo_ref"))
+    own = any(name in values for name in ("symptom", "verified_by", "echo_ref")) or "problem_type" not in values
+    own &= any(name in values for name in ("symptom", "verified_by", "echo_ref", "solution_summary"))
     missing = [name for name in (_REQUIRED if own else _COMPOUND_REQUIRED) if values.get(name) in (None, "", [])]
     if missing:
         yield f"the front matter has no {', '.join(missing)}"
