@@ -17,7 +17,7 @@ from echod.memory.archive_union import unite_archives
 from echod.memory.branches import merge_branches
 from echod.memory.document import parse
 from echod.memory.exposed_secrets import strip_secrets
-from echod.memory.forgotten import unknown_to, without_forgotten
+from echod.memory.forgotten import forgotten_only_in, without_forgotten
 from echod.memory.identity import block_content, block_key, entry_ids
 from echod.memory.merge import MergeFailure
 from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE, Document, Unreadable
@@ -136,8 +136,8 @@ def _merge_file(
     data, overridden = (remote, ()) if file.text == base else branches.with_newer()
     here, there, after = (_readable(name, text) for text in (file.text, remote, data))
     if name == MEMORY_FILE:
-        kept = without_forgotten(after, here, unknown_to(archives[0], archives[1]))
-        kept = without_forgotten(kept, there, unknown_to(archives[1], archives[0]))
+        kept = without_forgotten(after, here, forgotten_only_in(archives[0], archives[1]))
+        kept = without_forgotten(kept, there, forgotten_only_in(archives[1], archives[0]))
         data, after = (data, after) if kept == after else (kept.render(), kept)
     return _archive_losses(role, name, (here, after), data, overridden, today)
 

@@ -21,12 +21,14 @@ def unite_archives(one: bytes, other: bytes) -> bytes:
 
     The result is the same for `one` and `other` exchanged, and united again with either it does not change.
     """
-    if one == other or not other.strip():
-        return one
-    if not one.strip():
-        return other
-    records = interleave([_records(one), _records(other)], _order)
-    return b"\n\n".join(records) + b"\n"
+    first, second = _records(one), _records(other)
+    if set(first) == set(second):
+        return min(one, other, key=lambda data: (not data.strip(), data))
+    # A side with everything stays as it is, so that the other takes over its bytes.
+    for data, records, others in ((one, first, second), (other, second, first)):
+        if set(records) >= set(others):
+            return data
+    return b"\n\n".join(interleave([first, second], _order)) + b"\n"
 
 
 def missing_records(before: bytes, after: bytes) -> list[str]:
@@ -42,8 +44,8 @@ def _order(record: bytes) -> tuple[str, ...]:
 
 
 def _records(data: bytes) -> list[bytes]:
-    """Return the records of an archive without the blank lines around them."""
-    starts = [0]
+    """Return the records of an archive without the blank lines around them. The text of an entry keeps its own."""
+    starts, text_ends = [0], [0]
     position = 0
     while found := _RECORD_START.search(data, position):
         # A line with the reason comes before the record of the entry, and belongs to it.
@@ -51,8 +53,12 @@ def _records(data: bytes) -> list[bytes]:
         is_introduced = found[1] is not None and _RECORD_START.fullmatch(previous.strip() + b"\n") is not None
         if not is_introduced:
             starts.append(found.start())
-        position = found.end() + _text_length(found[1])
-    pieces = (data[begin:end].strip(b"\r\n") for begin, end in zip(starts, [*starts[1:], len(data)], strict=True))
+            text_ends.append(0)
+        position = text_ends[-1] = min(found.end() + _text_length(found[1]), len(data))
+    pieces = []
+    for begin, text_end, end in zip(starts, text_ends, [*starts[1:], len(data)], strict=True):
+        text = data[begin:end].rstrip(b"\r\n")
+        pieces.append(data[begin : max(text_end, begin + len(text))].lstrip(b"\r\n"))
     return [piece for piece in dict.fromkeys(pieces) if piece.strip()]
 
 

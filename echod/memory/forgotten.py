@@ -10,6 +10,9 @@ from echod.memory.model import Block, Document
 from echod.memory.policy.archive import ArchivedEntry, read_archive
 from echod.memory.policy_model import Rule
 
+IdParts = tuple[str, str, str]
+"""The digests of an entry's title, date and source, which an edit of its text does not change."""
+
 _FORGETTING_RULES = (Rule.FORGOTTEN, Rule.RESTORED)
 
 
@@ -28,24 +31,24 @@ def _in_force(events: Iterable[ArchivedEntry], undone_jobs: Collection[int]) -> 
     return [e for e in events if e.rule == Rule.FORGOTTEN and last_rules.get(e.id) == Rule.FORGOTTEN]
 
 
-def unknown_to(archives: Iterable[bytes], other_archives: Iterable[bytes]) -> set[EntrySignature]:
-    """Return the signatures of entries that are forgotten in `archives` by records that `other_archives` lack."""
+def forgotten_only_in(archives: Iterable[bytes], other_archives: Iterable[bytes]) -> set[IdParts]:
+    """Return the entries, by title, date and source, that records of `archives` forget and `other_archives` lack."""
     known = {(e.id, e.day, e.job, e.text) for data in other_archives for e in read_archive(data).entries}
     events = [e for data in archives for e in read_archive(data).entries if e.rule in _FORGETTING_RULES]
     new = (e for e in _in_force(events, ()) if (e.id, e.day, e.job, e.text) not in known)
-    return {entry_signature(parse_block(event.text)) for event in new}
+    return {entry_signature(parse_block(event.text)).id_parts for event in new}
 
 
-def without_forgotten(merged: Document, side: Document, forgotten: Collection[EntrySignature]) -> Document:
-    """Return `merged` without the entries that the writer of `side` forgot.
+def without_forgotten(merged: Document, side: Document, forgotten: Collection[IdParts]) -> Document:
+    """Return `merged` without the entries that the writer of `side` forgot, in whatever version.
 
     An entry that is in `side` stays, because it was remembered again since.
     """
     if not forgotten:
         return merged
-    kept = {entry_signature(block) for block in side.blocks if block.entry}
+    kept = {entry_signature(block).id_parts for block in side.blocks if block.entry}
 
     def stays(block: Block) -> bool:
-        return block.entry is None or (signature := entry_signature(block)) in kept or signature not in forgotten
+        return block.entry is None or (parts := entry_signature(block).id_parts) in kept or parts not in forgotten
 
     return Document(merged.preamble, tuple(block for block in merged.blocks if stays(block)))

@@ -15,7 +15,7 @@ from echod.memory.policy.archive import to_archived_entry
 TEXTS = [
     "### [2026-01-01] Pattern: one\n- **layer**: traced\n- Do one.\n",
     "### [2026-01-02] Pattern: two\n- **layer**: traced\n- Do two.\n\n<!-- echod:archived {} -->\n<!-- echod: x -->\n",
-    "### [2026-01-03] Pattern: three\n- **layer**: traced\n- Do three.\n\n\n- More.\n",
+    "### [2026-01-03] Pattern: three\n- **layer**: traced\n- Do three.\n\n\n- More.\n\n\n",
 ]
 
 

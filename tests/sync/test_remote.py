@@ -103,9 +103,10 @@ def forget(site: Site, title: str) -> None:
     listing = site.machine.run("show", "reviewer", site.project)
     line = next(line for line in listing.splitlines() if title in line)
     identifier = next(word for word in line.split() if len(word) >= 6 and set(word) <= set("0123456789abcdef"))
-    site.machine.run("forget", identifier, site.project)
+    site.machine.run("forget", identifier, site.project, "--yes")
 
 
+@pytest.mark.slow
 def test_a_forgotten_entry_stays_forgotten_even_if_the_other_machine_edited_or_never_synced_it(world: World) -> None:
     one, two = world.site("first", A, B, C), world.site("second", A, B, C)
     one.sync()
@@ -124,6 +125,7 @@ def test_a_forgotten_entry_stays_forgotten_even_if_the_other_machine_edited_or_n
     assert three.read() == file_of(A, C)
 
 
+@pytest.mark.slow
 def test_an_entry_rewritten_on_both_machines_keeps_one_text_and_archives_the_other(world: World) -> None:
     one, two = world.site("first", A, B), world.site("second")
     one.sync()
@@ -172,6 +174,7 @@ def test_a_pull_is_undone_as_one_job(world: World) -> None:
         ("wrong", "does not have this project's memory"),
     ],
 )
+@pytest.mark.slow
 def test_a_remote_that_cannot_be_used_costs_one_sentence(fault: str, words: str, world: World) -> None:
     one = world.site("first", A)
     match fault:
@@ -197,6 +200,7 @@ def test_a_remote_that_cannot_be_used_costs_one_sentence(fault: str, words: str,
         assert "pushed" in one.sync()
 
 
+@pytest.mark.slow
 def test_a_rewritten_or_deleted_remote_loses_nothing(world: World) -> None:
     one, two = world.site("first", A, B), world.site("second")
     one.sync()
@@ -233,6 +237,7 @@ def test_neither_hooks_nor_filters_of_the_repository_run(world: World) -> None:
     assert not trace.exists()
 
 
+@pytest.mark.slow
 def test_a_file_deleted_here_comes_back_and_one_in_conflict_is_not_pushed(world: World) -> None:
     one, two = world.site("first", A), world.site("second")
     one.sync()
