@@ -219,7 +219,7 @@ class IgnoredReportText(NamedTuple):
 
 
 class IngestedReport(NamedTuple):
-    """A report: its new findings, those that were read before, and what it says about findings of other reports.
+    """A report: its new findings, those that were read before, and its statements about findings of other reports.
 
     `unmatched` counts statements about findings that no report contains. `problem` is why the file was not read.
     """

@@ -55,7 +55,7 @@ log = get_logger(__name__)
 
 _HISTORY_STEM: Final = "reports-"
 _HISTORY_FILES: Final = 6
-"""Months of which the findings are compared. What did not come back for half a year is not recurring."""
+"""The months whose findings are compared. A flaw that did not come back for half a year is not recurring."""
 
 _MAX_FAILURES: Final = 2
 """After so many failures of the validation command, a job does not ask it again."""
@@ -73,7 +73,7 @@ class IngestSources(NamedTuple):
 
 
 class IngestPlan(NamedTuple):
-    """What an ingest would do, by role: the new lines of the history, and what is learned."""
+    """The effect of an ingest, by role: the new lines of the history, and what is learned."""
 
     reports: tuple[TakenReport, ...]
     unreadable: tuple[UnreadableReport, ...]

@@ -1,6 +1,6 @@
 """Ask the user's own command for a summary of a conversation: a prompt, and one JSON object back.
 
-What it prints is searched for secrets like everything else. `echod.runtime.user_command` runs it. A module of its own,
+The answer is searched for secrets like everything else. `echod.runtime.user_command` runs it. A module of its own,
 so that commands that only list archives do not load it.
 """
 

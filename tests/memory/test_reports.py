@@ -12,11 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.memory.document import new_memory_file, parse
-from echod.memory.model import Document, Layer, Unreadable
+from echod.memory.model import Document, Layer
 from echod.memory.reports.history import ReportHistory, SeenFinding, is_same_flaw
-from echod.memory.reports.intake import Intake, SourceReport, take_reports
-from echod.memory.reports.learnings import Candidate, find_learnings, with_learnings
-from echod.memory.reports.model import MAX_ITEMS, REPORT_ROLES, Report, ReportKind, Severity, Status
+from echod.memory.reports.intake import ReportIntake, SourceReport, take_reports
+from echod.memory.reports.learnings import Candidate, LearnedMemory, find_learnings, with_learnings
+from echod.memory.reports.model import MAX_ITEMS, REPORT_ROLES, FindingSeverity, Report, ReportKind, Status
 from echod.memory.reports.reader import read_report
 from echod.memory.reports.validation import ValidationAnswerError, parse_verdict, validation_prompt
 from tests.memory.made_reports import RECURRING, MadeFinding, marker, month_of_reviews, tome
@@ -36,7 +36,7 @@ class Memory:
         self.files: dict[str, bytes] = {}
         self.count = 0
 
-    def ingest(self, *texts: str, path: str = "", today: date = TODAY, specific: Sequence[str] = ()) -> Intake:
+    def ingest(self, *texts: str, path: str = "", today: date = TODAY, specific: Sequence[str] = ()) -> ReportIntake:
         sources = []
         for text in texts:
             self.count += 1
@@ -53,7 +53,7 @@ class Memory:
         for role, learnings in find_learnings(self.history, today).items():
             before = self.files.get(role) or new_memory_file(role)
             memory = with_learnings(role, _document(before), learnings, today, is_specific=is_specific)
-            assert not isinstance(memory, Unreadable)
+            assert isinstance(memory, LearnedMemory)
             self.history.learned += memory.learned
             self.files[role] = memory.data or before
         return intake
@@ -161,7 +161,7 @@ class TestReading:
         (finding,) = read_report(NO_MARKERS).findings
 
         assert (finding.title, finding.file, finding.line) == ("Upload name used as a path", "web/upload.py", 40)
-        assert finding.severity is Severity.P1
+        assert finding.severity is FindingSeverity.P1
         assert finding.text == "A name with dots leaves the folder"
         assert finding.fix == "Make a name of our own"
 
@@ -335,7 +335,7 @@ class TestRecurrence:
 def _seen(category: str, title: str, file: str, run: str = "r") -> SeenFinding:
     return SeenFinding(
         run=run, role="reviewer", kind="review", path="", day=TODAY, recorded=TODAY, id="X-001", category=category,
-        severity=Severity.P2, title=title, file=file, line=None, text="", fix="", is_assertion=True, doubt="",
+        severity=FindingSeverity.P2, title=title, file=file, line=None, text="", fix="", is_assertion=True, doubt="",
     )  # fmt: skip
 
 

@@ -26,7 +26,7 @@ from echod.workflows.reports import ReportFile, find_reports_in, report_file
 
 
 class _StorePlan(NamedTuple):
-    """What a store would learn."""
+    """The learnings for a store, as planned."""
 
     store: Store
     sources: IngestSources
@@ -47,8 +47,8 @@ def ingest(
 ) -> None:
     """Turn the reports of workflows into memory now.
 
-    Reads reviews, audits, resolutions, verdicts, gap analyses, work summaries and worker logs. What recurs becomes an
-    entry. Nothing is read twice.
+    Reads reviews, audits, resolutions, verdicts, gap analyses, work summaries and worker logs. A flaw that
+    recurs becomes an entry. Nothing is read twice.
     """
     if role is not None and not ROLE_NAME.fullmatch(role):
         raise UsageError(f"Invalid role name {role!r}: use letters, digits, - and _.")

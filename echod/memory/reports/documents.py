@@ -1,7 +1,7 @@
 """Read the reports without findings of their own: resolutions, verdicts, gap analyses, work summaries, worker logs.
 
-What a gap analysis found missing, and why a task failed or was decided as it was, is read as findings too. So one rule
-decides for all reports what recurs.
+Missing criteria of a gap analysis, failed tasks and decisions are read as findings too. So one rule decides for all
+reports what recurs.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from echod.memory.reports.model import MAX_ITEMS, FindingResolution, ReportFinding, Severity, Status
+from echod.memory.reports.model import MAX_ITEMS, FindingResolution, FindingSeverity, ReportFinding, Status
 from echod.memory.reports.values import HEADING, location_in, one_line, safe_path
 
 _RESOLVED: Final = re.compile(r"<!--\s*RESOLVED:(?P<id>[\w-]{1,64}):(?P<status>[A-Z_]{1,40})\s*-->")
@@ -85,12 +85,12 @@ def read_verdicts_json(value: object) -> tuple[FindingResolution, ...]:
 
 def read_gaps(text: str) -> tuple[ReportFinding, ...]:
     """Return the criteria of a plan that were found missing (P2) or met in part (P3)."""
-    severity: Severity | None = None
+    severity: FindingSeverity | None = None
     found = []
     for line in text.split("\n"):
         if heading := HEADING.match(line):
             word = heading["text"].split()[0].upper()
-            severity = {"MISSING": Severity.P2, "PARTIAL": Severity.P3}.get(word)
+            severity = {"MISSING": FindingSeverity.P2, "PARTIAL": FindingSeverity.P3}.get(word)
         elif severity and (gap := _GAP.match(line)):
             section = _SECTION_OF_GAP.search(gap["text"])
             title = one_line(_SECTION_OF_GAP.sub("", gap["text"]), _TEXT_LENGTH)
@@ -117,7 +117,7 @@ def _failed_rows(text: str) -> Iterator[ReportFinding]:
             if row["status"].casefold() in _FAILED and row["subject"]:
                 file = safe_path(row.get("files modified", "").partition(",")[0])
                 title = f"Task failed: {one_line(row['subject'], _TEXT_LENGTH)}"
-                yield ReportFinding("", "WORK", title, Severity.P2, file)
+                yield ReportFinding("", "WORK", title, FindingSeverity.P2, file)
 
 
 def _log_entries(text: str) -> Iterator[ReportFinding]:
@@ -132,10 +132,10 @@ def _log_entries(text: str) -> Iterator[ReportFinding]:
             status = label["value"].strip().casefold()
         elif section == "decisions" and (bullet := _BULLET.match(line)):
             where = f"Decided in the task {subject}" if subject else ""
-            yield ReportFinding("", "DECISION", one_line(bullet["text"], _TEXT_LENGTH), Severity.P2, text=where)
+            yield ReportFinding("", "DECISION", one_line(bullet["text"], _TEXT_LENGTH), FindingSeverity.P2, text=where)
         elif section == "failure reason" and line.strip():
             reason = one_line(line.strip("-* \t"), _TEXT_LENGTH)
-            yield ReportFinding("", "WORK", f"Task failed: {reason}", Severity.P2, text=f"In the task {subject}")
+            yield ReportFinding("", "WORK", f"Task failed: {reason}", FindingSeverity.P2, text=f"In the task {subject}")
 
 
 def _with_ends(matches: Sequence[re.Match[str]], text: str) -> Iterator[tuple[re.Match[str], int]]:

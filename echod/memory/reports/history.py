@@ -20,7 +20,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, NamedTuple
 
-from echod.memory.reports.model import Severity, Status
+from echod.memory.reports.model import FindingSeverity, Status
 from echod.memory.similarity import fold, jaccard, stem, tokenize
 
 WORDS_ALONE: Final = 0.7
@@ -53,7 +53,7 @@ _COMMON: Final = frozenset(
 
 
 class SeenFinding(NamedTuple):
-    """A finding that was read: what its report says, without secrets, and where and when it was read.
+    """A finding that was read: its text without secrets, and where and when it was read.
 
     `run` identifies the run of the workflow. Copies of a report are of the same run.
     """
@@ -66,7 +66,7 @@ class SeenFinding(NamedTuple):
     recorded: date
     id: str
     category: str
-    severity: Severity
+    severity: FindingSeverity
     title: str
     file: str
     line: int | None
@@ -82,7 +82,7 @@ class SeenFinding(NamedTuple):
 
 
 class SeenResolution(NamedTuple):
-    """What became of a finding of a run."""
+    """The outcome of a finding of a run."""
 
     run: str
     role: str
@@ -137,7 +137,9 @@ class ReportHistory:
                     self.digests.add(str(value["digest"]))
                 elif kind == "finding":
                     days = {name: date.fromisoformat(value[name]) for name in ("day", "recorded")}
-                    self.findings.append(SeenFinding(**{**value, **days, "severity": Severity(value["severity"])}))
+                    self.findings.append(
+                        SeenFinding(**{**value, **days, "severity": FindingSeverity(value["severity"])})
+                    )
                 elif kind == "resolution":
                     recorded = date.fromisoformat(value["recorded"])
                     status = Status(value["status"])
@@ -184,7 +186,7 @@ def _line(kind: str, values: dict[str, object]) -> str:
 
 
 class _Words(NamedTuple):
-    """What is compared of a finding."""
+    """The parts of a finding that are compared."""
 
     words: frozenset[str]
     numbers: frozenset[str]

@@ -43,7 +43,10 @@ class SourceReport(NamedTuple):
 
 
 class TakenReport(NamedTuple):
-    """What was taken from a report. `known` counts findings that were read before, in this report or a copy of it."""
+    """The parts of a report that were taken.
+
+    `known` counts findings that were read before, in this report or a copy of it.
+    """
 
     path: str
     role: str
@@ -54,7 +57,7 @@ class TakenReport(NamedTuple):
     rejections: tuple[Rejection, ...] = ()
 
 
-class Intake(NamedTuple):
+class ReportIntake(NamedTuple):
     """The result: the history with the new lines, the new lines by role, and what was taken from each report."""
 
     history: ReportHistory
@@ -62,7 +65,7 @@ class Intake(NamedTuple):
     reports: tuple[TakenReport, ...]
 
 
-def take_reports(history: ReportHistory, reports: Sequence[SourceReport], today: date) -> Intake:
+def take_reports(history: ReportHistory, reports: Sequence[SourceReport], today: date) -> ReportIntake:
     """Add reports to a history. Reports with findings come first, so that resolutions find them."""
     lines: dict[str, str] = {}
     taken = []
@@ -95,7 +98,7 @@ def take_reports(history: ReportHistory, reports: Sequence[SourceReport], today:
                 rejections=refused,
             )
         )
-    return Intake(history, lines, tuple(taken))
+    return ReportIntake(history, lines, tuple(taken))
 
 
 def _new_findings(

@@ -7,7 +7,7 @@
   security is false is for the user alone to decide.
 - The other P1 and P2 are counted in one traced entry a month. P3, questions and nits become nothing.
 
-The limits keep a month of reviews within one memory file. What finds no room stays in the history, and is counted.
+The limits keep a month of reviews within one memory file. The rest stays in the history, and is counted.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.recurrence import Recurrence
 from echod.memory.reports.history import Flaw, LearnedFlaw, ReportHistory, SeenFinding, find_flaws, is_same_flaw
-from echod.memory.reports.model import TEAM_ROLE, Severity, Status
+from echod.memory.reports.model import TEAM_ROLE, FindingSeverity, Status
 from echod.memory.reports.values import one_line
 from echod.memory.text import pluralize, without_full_stop
 
@@ -88,7 +88,7 @@ class Candidate(NamedTuple):
 
 
 class RoleLearnings(NamedTuple):
-    """What the memory of a role gets.
+    """The changes of the memory of a role.
 
     Attributes:
         candidates: the new entries, the most frequent flaws first.
@@ -167,7 +167,7 @@ def _is_false(flaw: Flaw, statuses: _Statuses) -> bool:
 
 
 def _is_severe(flaw: Flaw) -> bool:
-    return any(finding.severity in {Severity.P1, Severity.P2} for finding in flaw.findings)
+    return any(finding.severity in {FindingSeverity.P1, FindingSeverity.P2} for finding in flaw.findings)
 
 
 def _is_doubtful(flaw: Flaw) -> bool:
@@ -208,7 +208,8 @@ def _cause(flaw: Flaw, statuses: _Statuses) -> Cause | None:
     if _is_false(flaw, statuses):
         reasons = [reason for status, reason in _flaw_statuses(flaw, statuses) if status is Status.FALSE_POSITIVE]
         is_protected = any(
-            finding.severity is Severity.P1 and finding.category in _PROTECTED_CATEGORIES for finding in flaw.findings
+            finding.severity is FindingSeverity.P1 and finding.category in _PROTECTED_CATEGORIES
+            for finding in flaw.findings
         )
         return _NOT_A_PROBLEM if any(reasons) and not is_protected else None
     if not _is_severe(flaw):
@@ -303,7 +304,7 @@ def _listed(flaw: Flaw) -> str:
 
 
 def _counted(category: str, flaws: Sequence[Flaw]) -> str:
-    critical = sum(any(finding.severity is Severity.P1 for finding in flaw.findings) for flaw in flaws)
+    critical = sum(any(finding.severity is FindingSeverity.P1 for finding in flaw.findings) for flaw in flaws)
     files = Counter(flaw.findings[0].file for flaw in flaws if flaw.findings[0].file)
     file, count = min(files.items(), key=lambda item: (-item[1], item[0]), default=("", 0))
     most = f", {count} in `{file}`" if count > 1 else ""

@@ -36,7 +36,7 @@ REPORT_ROLES: Final = {
 TEAM_ROLE: Final = "team"
 
 
-class Severity(StrEnum):
+class FindingSeverity(StrEnum):
     """How severe a finding is."""
 
     P1 = "P1"
@@ -45,7 +45,7 @@ class Severity(StrEnum):
 
 
 class Status(StrEnum):
-    """What became of a finding, by a resolution report or a verdict."""
+    """The outcome of a finding, by a resolution report or a verdict."""
 
     FIXED = "fixed"
     CONFIRMED = "confirmed"
@@ -70,7 +70,7 @@ class ReportFinding(NamedTuple):
     id: str
     category: str
     title: str
-    severity: Severity
+    severity: FindingSeverity
     file: str = ""
     line: int | None = None
     text: str = ""
@@ -81,7 +81,7 @@ class ReportFinding(NamedTuple):
 
 
 class FindingResolution(NamedTuple):
-    """What a resolution report or a verdict says about a finding of another report. `title` may be ""."""
+    """The statement of a resolution report or a verdict about a finding of another report. `title` may be ""."""
 
     id: str
     status: Status

@@ -4,8 +4,8 @@ Every template of these files is filled in by an agent, so all of it varies. Fin
 (`<!-- RUNE:FINDING ... -->`), then by their list items (`- [ ] **[ID] title**`) and headings (`### ID: title`). A
 marker inside of a code block is a quotation. Nothing raises, every value has a limit, and the time is linear.
 
-A run writes its nonce into its markers. A marker with another nonce was put there by the reviewed code, or by whoever
-controls it. It is reported and never taken.
+A run writes its nonce into its markers. A marker with another nonce comes from the reviewed code. It is reported and
+never taken.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from echod.memory.reports.documents import read_gaps, read_resolutions, read_ver
 from echod.memory.reports.model import (
     MAX_ITEMS,
     MAX_LENGTHS,
+    FindingSeverity,
     Rejection,
     Report,
     ReportFinding,
     ReportKind,
-    Severity,
 )
 from echod.memory.reports.values import (
     HEADING,
@@ -67,7 +67,7 @@ def read_report(text: str, *, expected_nonce: str = "", kind: ReportKind = Repor
     Args:
         text: the document.
         expected_nonce: the nonce of the run, if it is known from elsewhere; "" if not.
-        kind: what the document's place says about it. The document itself has precedence.
+        kind: the kind by the document's place. The document itself has precedence.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n").removeprefix("\ufeff")
     if text.lstrip()[:1] in {"[", "{"}:
@@ -247,7 +247,7 @@ def _finish(draft: _Draft, nonce: str) -> ReportFinding | Rejection | None:
         id=identity,
         category=category_of(identity),
         title=title,
-        severity=Severity(severity),
+        severity=FindingSeverity(severity),
         file=file,
         line=line,
         text=one_line(next((labels[key] for key in _TEXT_LABELS if labels.get(key)), labels[""]), _TEXT_LENGTH),
