@@ -19,6 +19,7 @@ from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.archive import SessionServices
+from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.observe import ObserveContext
 from echod.memory.conversation.summary import MAX_ANSWER_BYTES as MAX_SUMMARY_BYTES
 from echod.memory.reports.validation import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
@@ -39,6 +40,8 @@ from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
 from echod.store.limits import EngineLimits
+from echod.sync.job import run_exchange
+from echod.sync.repository import MemoryRepository
 
 
 class ProgressTracer:
@@ -204,6 +207,7 @@ class Services:
         if not self.read_context.session_projects.enabled([project]):
             return False
         self.session_log.put_hint(session_id, hint, self._clock())
+        self.session_need_finder.look_again()
         return True
 
     @cached_property
@@ -218,6 +222,7 @@ class Services:
             session_services=self.session_services,
             validator=self.validator,
             entries=self.entries,
+            exchange=self._exchange,
             is_alive=process_is_alive,
             clock=self._clock,
         )
@@ -225,6 +230,10 @@ class Services:
     @cached_property
     def _hook_events(self) -> HookEventLog:
         return HookEventLog(self._database)
+
+    def _exchange(self, resources: JobResources, project: Path) -> JobOutcome:
+        repository = MemoryRepository(self.paths.memory_repository(project), self._environ)
+        return run_exchange(project, repository, resources)
 
     def _job_settings(self, project: Path) -> JobSettings:
         return JobSettings(

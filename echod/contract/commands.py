@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from echod.contract.evidence import ChangedEvidence, EvidenceInfo
 from echod.contract.status import SCHEMA, PackInfo, Timestamp
 
 
@@ -161,6 +162,7 @@ class ExplainReport(NamedTuple):
     role: str
     rules: tuple[RuleInfo, ...] = ()
     confirmed_by: tuple[str, ...] = ()
+    evidence: tuple[ChangedEvidence, ...] = ()
     schema: int = SCHEMA
 
 
@@ -435,6 +437,7 @@ class EntryHistory(NamedTuple):
     pinned: str | None
     jobs: tuple[EntryJobInfo, ...]
     archived: tuple[ArchivedText, ...]
+    evidence: tuple[EvidenceInfo, ...] = ()
 
 
 class ShowReport(NamedTuple):

@@ -40,6 +40,9 @@ _ID_DIGITS = 8
 DISMISS_EFFECT = "it is not listed again, and nothing else changes"
 """The effect of dismissing any item."""
 
+_MAX_PROPOSALS = 3
+"""How many entries of a store are proposed as solutions at a time. The next follow when these are answered."""
+
 _WRONG_NAME_PROBLEM = "its name is not the name of a findings file"
 
 log = get_logger(__name__)
@@ -58,6 +61,7 @@ class ReviewKind(StrEnum):
     QUARANTINED = "quarantined"
     UNDONE = "undone"
     OVER_LIMIT = "over-limit"
+    PROMOTABLE = "promotable"
 
 
 class LayerClaim(NamedTuple):
@@ -308,7 +312,9 @@ class ReviewCollector:
             if item.id not in answered
         }
         self._question_caches[store.key].evict_unused()
-        return tuple(sorted(items.values(), key=lambda item: (item.since, item.id)))
+        found = sorted(items.values(), key=lambda item: (item.since, item.id))
+        later = [item.id for item in found if item.kind == ReviewKind.PROMOTABLE][_MAX_PROPOSALS:]
+        return tuple(item for item in found if item.id not in later)
 
     def _collect_all(
         self,
@@ -325,6 +331,7 @@ class ReviewCollector:
         for role in roles:
             memory = self._inspections.inspect(role.memory)
             yield from _suspicious_items(role, memory)
+            yield from _promotable_items(role, memory)
             yield from self._prune_items(role, memory, maintenance, held.get(role.name), now, has_pins=has_pins)
             yield from self._quarantined_items(role)
         for findings in restored:
@@ -427,6 +434,20 @@ def _suspicious_items(role: Role, memory: FileInspection) -> Iterator[OpenReview
         kind, subject = ReviewKind.SUSPICIOUS_INSTRUCTION, SuspiciousEntry(entry.id)
         content = (entry.id, entry.title, entry.content_digest)
         yield new_item(role, kind, content, memory.modified_at, text, (entry.title,), subject)
+
+
+def _promotable_items(role: Role, memory: FileInspection) -> Iterator[OpenReviewItem]:
+    """Yield the entries that could become solutions for people."""
+    suspicious = {entry.id for entry in memory.suspicious}
+    for entry in memory.promotable:
+        if entry.id not in suspicious:
+            text = (
+                "This entry could be a solution for people. To promote it: "
+                f"echod promote {entry.id} --category {entry.category}"
+            )
+            content = (entry.id, entry.content_digest)
+            kind, since = ReviewKind.PROMOTABLE, memory.modified_at
+            yield new_item(role, kind, content, since, text, (entry.title,), Information())
 
 
 def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> OpenReviewItem:

@@ -1,6 +1,6 @@
 """The observe job: record the completed tasks that hooks reported, all of a role in one commit.
 
-A task that says the same as an entry raises its count, and its text goes to the archive. Each other one is an entry.
+A task that is the same as an entry raises its count, and its text goes to the archive. Each other one is an entry.
 
 `echod.memory.observations` and `echod.inbox.inbox` decide which tasks become entries. An event is removed from the
 spool only when its entry is in the memory file. Wherever a process ends in between, no task is recorded twice.

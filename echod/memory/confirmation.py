@@ -35,7 +35,7 @@ class _Lesson(NamedTuple):
 def find_confirmations(role: str, document: Document, others: Mapping[str, Document]) -> Mapping[str, frozenset[str]]:
     """Return entry id -> the roles in which the same lesson was learned, for the inscribed entries of a role.
 
-    The role itself is among them if another of its entries says the same.
+    The role itself is among them if another of its entries has the lesson too.
     """
     lessons = [*_lessons(role, document)]
     own = len(lessons)

@@ -27,7 +27,7 @@ MIN_CONTEXT_SIMILARITY = 0.5
 """Share of the words of two descriptions from which on two tasks of one title say the same."""
 
 _MIN_LEARNING_SIMILARITY = 0.8
-_SUMMARY_TITLE = "Routine tasks, of which only the number is kept"
+_SUMMARY_TITLE = "Routine tasks without details"
 _SUMMARY_SOURCE = "echod/roll-up"
 _AGENT_KIND = re.compile(r"`([^`\n]+)`")
 _MAX_KINDS = 12  # agent kinds that a summary names
@@ -56,7 +56,7 @@ class NoiseItem:
 
     @cached_property
     def agent_kind(self) -> str:
-        """The name of the agent without its number: `mend-fixer` for `rune-mend-17/mend-fixer-w2-3`."""
+        """The name of the agent without its number: `ward` for `rune-review-17/ward-w2-3`."""
         name = (self.entry.source or "").rpartition("/")[2]
         return _NUMBERED.sub("", name) or name
 
@@ -119,7 +119,7 @@ class NoiseItem:
 
 
 class NoiseJudge:
-    """Judges the noise of one file: a name or sentence that many share says nothing."""
+    """Judges the noise of one file: a name or sentence that many share is no content."""
 
     def __init__(self, items: Sequence[NoiseItem]) -> None:
         self._names = NameCounts(item.text for item in items)
@@ -233,7 +233,7 @@ def _opening(sentence: str) -> str:
 
 
 def is_routine_summary(item: NoiseItem) -> bool:
-    """Return whether an item counts tasks of which nothing else is worth a line."""
+    """Return whether an item is the entry that counts tasks without details."""
     return item.entry.source == _SUMMARY_SOURCE
 
 

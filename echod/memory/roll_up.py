@@ -1,4 +1,4 @@
-"""Record observations: raise the count of an entry that says the same, and append the others.
+"""Record observations: raise the count of a similar entry, and append the others.
 
 A task that is done again adds no line. The text of an observation that is only counted goes to the archive, word for
 word. One that is more specific than the entry it resembles is appended, so that the better text is in the file.
@@ -80,7 +80,7 @@ class _Counts:
         self._judge = NoiseJudge([*items, *self._candidates.values()])
 
     def count(self, observation: Observation) -> bool:
-        """Raise the count of the entry that says the same as an observation. False if there is none."""
+        """Raise the count of the entry that is the same as an observation. False if there is none."""
         new = self._candidates.get(observation.key)
         if new is None:
             return False

@@ -32,6 +32,7 @@ _PLACEHOLDER = re.compile(
     r"|(?:nothing|none) (?:yet|so far|to report|here))?[\W_]*",
     re.IGNORECASE,
 )
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MAX_HEADING_WORDS = 6  # words of a heading that announces figures, not a statement about them
 _MIN_TABLE_ROWS = 4  # head, rule, two rows
 
@@ -73,7 +74,7 @@ def without_statistics(block: Block) -> Block | None:
 def condense(block: Block) -> Block | None:
     """Return the block as its heading, its metadata, and one line for each learning, whole.
 
-    Code, tables and quotations stay below their learning. Metadata that repeats the heading or says nothing is left
+    Code, tables and quotations stay below their learning. Metadata that repeats the heading or is empty is left
     out, and so is a heading that only announces learnings.
     """
     parts = [part for part in split_body(block.body) if part.kind not in {PartKind.BLANK, PartKind.SEPARATOR}]
@@ -119,8 +120,9 @@ def entry_learnings(block: Block) -> tuple[str, ...]:
 
 
 def has_content(block: Block) -> bool:
-    """Return whether an entry says anything: a learning, or a title that names a thing or states a rule."""
-    if any(not _PLACEHOLDER.fullmatch(part.words) for part in learnings(split_body(block.body))):
+    """Return whether an entry has content: a learning, or a title that names a thing or states a rule."""
+    texts = (_COMMENT.sub("", part.words) for part in learnings(split_body(block.body)))
+    if any(not _PLACEHOLDER.fullmatch(text) for text in texts):
         return True
     title = block.entry.title if block.entry else ""
     return not NameCounts([title]).judge(title).is_routine

@@ -24,7 +24,7 @@ _NAME = re.compile(
     r"|scss|sh|sql|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig)\b"
     r"|(?<![\w-])--?[a-zA-Z][\w-]*(?![\w-])"  # flags
     r"|\b[A-Z][A-Z0-9]*-[0-9]{1,6}\b"  # ids of findings
-    r"|\bv?[0-9]+\.[0-9]+(?:\.[0-9]+)*\b"  # versions
+    r"|\bv[0-9]+\.[0-9]+(?:\.[0-9]+)*\b|\b[0-9]+(?:\.[0-9]+){2,}\b"  # versions
     r"|\b[a-z]\w*\(\)?|\b\w+\.\w+\(\)?"  # calls
     r"|\b\w*[a-z0-9]_\w+|\b[A-Z][A-Z0-9]*_\w+|\b_\w+"  # snake_case
     r"|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*",  # camelCase
@@ -99,7 +99,7 @@ class Specificity(NamedTuple):
 
     @property
     def _name_count(self) -> int:
-        """The number of names, of which all ids of findings count as one: a list of ids says nothing by itself."""
+        """The number of names. All ids of findings count as one, because a list of ids alone is no content."""
         ids = sum(_FINDING_ID.fullmatch(name) is not None for name in self.names)
         return len(self.names) - ids + min(ids, 1)
 
@@ -160,5 +160,5 @@ def is_severe(text: str) -> bool:
 
 
 def states_rule(text: str) -> bool:
-    """Return whether a text says what always or never to do."""
+    """Return whether a text states a rule, with words such as always and never."""
     return _RULE.search(text[:_MAX_LENGTH]) is not None

@@ -33,6 +33,7 @@ class NeedSettings(NamedTuple):
 
     Attributes:
         quiet_seconds: the time for which a findings file must be unchanged.
+        sync_minutes: the time between two exchanges with the project's remote; 0 for none.
         ingest: whether the reports of workflows become memory.
         mode: "report" or "maintain". It is part of a fingerprint, so that reported work is done when the mode changes.
     """
@@ -41,6 +42,7 @@ class NeedSettings(NamedTuple):
     consolidate: bool
     mode: str
     maintenance: MaintenancePolicy
+    sync_minutes: float = 0.0
     ingest: bool = False
 
 
@@ -82,6 +84,8 @@ def find_needs(
             log.exception("role_left_alone", role=str(role.path))
             problems.append(ReadProblem(str(role.path), left_alone_text(str(role.path), error)))
     needs += [_observe_need(store, role, names, settings, now) for role, names in observations.items()]
+    if settings.sync_minutes and store == layout.find_stores_in_resolved_root(store.project)[0]:
+        needs.append(_sync_need(store, settings.sync_minutes, settings.mode, now))
     try:
         if settings.ingest and roles and (ingest_need := _ingest_need(store, settings, now)):
             needs.append(ingest_need)
@@ -129,6 +133,13 @@ def _observe_need(store: Store, role: str, names: Sequence[str], settings: NeedS
         reason=f"{len(names)} completed {'task' if len(names) == 1 else 'tasks'} reported by agents",
         due=now,
     )
+
+
+def _sync_need(store: Store, minutes: float, mode: str, now: float) -> Need:
+    """Return the need of an exchange with the remote, which is another one in each period."""
+    period = int(now // (minutes * 60))
+    reason = f"exchanged with its remote every {minutes:g} minutes"
+    return Need(JobKind.SYNC, store.key, "", f"{mode} {minutes:g} {period}", reason, now)
 
 
 def _ingest_need(store: Store, settings: NeedSettings, now: float) -> Need | None:

@@ -84,6 +84,7 @@ class Worker:
         session_services: archive.SessionServices,
         validator: ingest.Validator | None,
         entries: EntryStore,
+        exchange: Callable[[JobResources, Path], JobOutcome],
         is_alive: Callable[[ProcessIdentity], bool],
         clock: Callable[[], float],
     ) -> None:
@@ -95,6 +96,7 @@ class Worker:
         self._session_services = session_services
         self._validator = validator
         self._entries = entries
+        self._exchange = exchange
         self._is_alive = is_alive
         self._clock = clock
         self._findings_cache = FindingsCache()
@@ -225,6 +227,8 @@ class Worker:
             resources = JobResources(
                 job.id, self._engine, self._entries, maintenance.policy, gate, self._clock, settings.allow_writes
             )
+            if job.kind is JobKind.SYNC:  # it locks each role that receives something
+                return FinishedJob(job, self._exchange(resources, store.project))
             if job.kind is JobKind.INGEST:
                 return FinishedJob(job, ingest.run_for_project(resources, store, self._validator))
             with resources.open_role(role) as context:

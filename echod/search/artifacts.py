@@ -45,7 +45,7 @@ _SEVERITY: Final = re.compile(r"\bP([1-3])\b")
 _LOCATION: Final = re.compile(r"(?:\bin\s+|\*\*File\*\*:\s*)`?(?P<path>[\w./@+-]+(?::\d+)?)`?")
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _LEVEL_OF_SECTION: Final = 2
-TITLE: Final = re.compile(r"(?P<id>\S+)(?: \((?P<severity>P[1-3])\))?: (?P<title>.*)", re.DOTALL)
+TITLE: Final = re.compile(r"(?P<id>\S{1,200})(?: \((?P<severity>P[1-3])\))?: (?P<title>.*)", re.DOTALL)
 """The form of the title of a finding."""
 
 

@@ -15,7 +15,7 @@ from typing import Final, NamedTuple
 from echod.search.documents import DocumentKind, DocumentScope, DocumentSource
 from echod.search.index import Problem, Refresh, SearchIndex
 from echod.search.index_file import IndexFile
-from echod.search.ranking import Match, rank
+from echod.search.ranking import rank
 from echod.search.schema import DOCUMENTS_PER_COLLECTION
 
 DEFAULT_KINDS: Final = frozenset({DocumentKind.MEMORY, DocumentKind.KNOWLEDGE, DocumentKind.SOLUTION})
@@ -163,29 +163,23 @@ class DocumentFinder:
 
 def _search(index: SearchIndex, sources: Sequence[DocumentSource], request: SearchRequest) -> SearchAnswer:
     refresh = index.refresh(sources)
-    near = _near_documents(index, request.near)
-    matches = [
-        match._replace(score=match.score + NEAR_BONUS) if match.document in near else match
-        for match in rank(index.connection, refresh.collections.values(), request.query)
-    ]
-    total = len(matches)
+    scores = rank(index.connection, refresh.collections.values(), request.query)
+    for document in _near_documents(index, request.near) & scores.keys():
+        scores[document] += NEAR_BONUS
     offset = max(0, request.offset)
     passes_all = not refresh.outdated_files and _passes_all(sources, request)
-    if passes_all:
-        matches = nlargest(offset + request.limit + _REORDERED, matches, key=lambda match: match.score)
-    fields = _read_fields(index, matches)
+    candidates = nlargest(offset + request.limit + _REORDERED, scores, key=scores.__getitem__) if passes_all else scores
+    fields = _read_fields(index, tuple(candidates))
     ordered = []
-    for match in matches:
-        found = fields.get(match.document)
-        if found is None or found.file in refresh.outdated_files or not (passes_all or _passes(found, request)):
-            continue
-        score = match.score - _LAYER_STEP * _LAYER_ORDER.get(found.layer, _LAYER_ORDER["inscribed"])
-        ordered.append((round(score, 6), found.date, -match.document))
+    for document, found in fields.items():
+        if passes_all or (found.file not in refresh.outdated_files and _passes(found, request)):
+            layer = _LAYER_ORDER.get(found.layer, _LAYER_ORDER["inscribed"])
+            ordered.append((round(scores[document] - _LAYER_STEP * layer, 6), found.date, -document))
     ordered.sort(reverse=True)
-    unique = _without_repeats(fields, [Match(-number, score) for score, _, number in ordered])
-    documents = _read_documents(index, unique[offset : offset + request.limit])
-    total = total if passes_all else len(unique)
-    return SearchAnswer(documents, total, refresh.stale, refresh.problems, index.notice)
+    unique = _without_repeats(fields, {-number: score for score, _, number in ordered})
+    page = dict(list(unique.items())[offset : offset + request.limit])
+    total = len(scores) if passes_all else len(unique)
+    return SearchAnswer(_read_documents(index, page), total, refresh.stale, refresh.problems, index.notice)
 
 
 class _Fields(NamedTuple):
@@ -203,10 +197,10 @@ class _Fields(NamedTuple):
     scope: str
 
 
-def _read_fields(index: SearchIndex, matches: Sequence[Match]) -> Mapping[int, _Fields]:
+def _read_fields(index: SearchIndex, documents: Sequence[int]) -> Mapping[int, _Fields]:
     found: dict[int, _Fields] = {}
-    for begin in range(0, len(matches), _MAX_VALUES):
-        ids = [match.document for match in matches[begin : begin + _MAX_VALUES]]
+    for begin in range(0, len(documents), _MAX_VALUES):
+        ids = documents[begin : begin + _MAX_VALUES]
         select = (
             "SELECT document.id, file, entry, kind, role, layer, category, domain, date, path, scope FROM document "  # noqa: S608
             "JOIN file ON file.id = document.file JOIN collection ON collection.id = file.collection "
@@ -238,15 +232,15 @@ def _passes(found: _Fields, request: SearchRequest) -> bool:
     )
 
 
-def _without_repeats(fields: Mapping[int, _Fields], matches: Sequence[Match]) -> list[Match]:
-    """Return the matches without the copies of an entry that other files have, such as backups."""
-    best: dict[tuple[int, str], Match] = {}
-    for match in matches:
-        found = fields[match.document]
-        collection = match.document // DOCUMENTS_PER_COLLECTION
-        key = (collection, found.entry) if found.kind == DocumentKind.ARCHIVE else (match.document, "")
-        best.setdefault(key, match)
-    return list(best.values())
+def _without_repeats(fields: Mapping[int, _Fields], scores: Mapping[int, float]) -> dict[int, float]:
+    """Return the scores, best first, without those of copies of an entry that other files have, such as backups."""
+    best: dict[tuple[int, str], int] = {}
+    for document in scores:
+        found = fields[document]
+        collection = document // DOCUMENTS_PER_COLLECTION
+        key = (collection, found.entry) if found.kind == DocumentKind.ARCHIVE else (document, "")
+        best.setdefault(key, document)
+    return {document: scores[document] for document in best.values()}
 
 
 def _near_documents(index: SearchIndex, near: Iterable[str]) -> frozenset[int]:
@@ -266,9 +260,8 @@ def _same_file(cited: str, wanted: str) -> bool:
     return cited == wanted or cited.endswith(f"/{wanted}") or wanted.endswith(f"/{cited}")
 
 
-def _read_documents(index: SearchIndex, matches: Sequence[Match]) -> tuple[FoundDocument, ...]:
-    ids = [match.document for match in matches]
-    scores = {match.document: match.score for match in matches}
+def _read_documents(index: SearchIndex, scores: Mapping[int, float]) -> tuple[FoundDocument, ...]:
+    ids = list(scores)
     select = (
         f"SELECT {_COLUMNS} FROM document JOIN file ON file.id = document.file WHERE document.id IN ({_marks(ids)})"  # noqa: S608
     )

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
 
 from echod.errors import os_reason
-from echod.files import file_version, open_regular
+from echod.files import file_version
 from echod.log import get_logger
 from echod.memory.conversation.body import BodyWriter
 from echod.memory.conversation.digest import ConversationDigest
@@ -28,7 +28,7 @@ from echod.memory.conversation.model import (
     utc_timestamp,
 )
 from echod.sessions.archive_writer import ArchiveDraft, ArchiveWriter, BaseArchive, SessionOutcome
-from echod.sessions.dialects import peek, session_id_of
+from echod.sessions.dialects import UnreadableTranscriptError, open_transcript, peek, session_id_of
 from echod.sessions.forget import finish_forgetting
 from echod.sessions.ingest import Ingester, Intake
 from echod.sessions.journal import ChangedMeanwhileError, RootJournal, RootRecord, Tracer, ignore_step
@@ -119,20 +119,19 @@ class Archiver:
         Raises:
             SessionError: the transcript cannot be read or is none, or the directory cannot be used.
         """
-        with self.opened(), _open_transcript(source.path) as file:
-            return self._archive_file(source, kind, job, file)
+        with self.opened(), _open_transcript(source.path) as (file, status):
+            return self._archive_file(source, kind, job, file, status)
 
     def _archive_file(
-        self, source: SessionSource, kind: ArchiveOrigin, job: int | None, file: BinaryIO
+        self, source: SessionSource, kind: ArchiveOrigin, job: int | None, file: BinaryIO, status: os.stat_result
     ) -> SessionOutcome:
-        status = os.fstat(file.fileno())
         facts = peek(file)
         session_id = session_id_of(source.path, facts)
         known = self._log.find_source(self.root.key, str(source.path))
         if (refusal := self._refusal(session_id, source)) is not None:
             return SessionOutcome(session_id, None, refusal)
         base = self._find_base(session_id)
-        start = self._start_of(known, base, file, status.st_size)
+        start = self._start_of(known, base, file, file.seek(0, os.SEEK_END))
         intake = self._begin(base, Path(source.project or facts.cwd).name, source.project or facts.cwd)
         reader = LineReader(file, start)
         with tempfile.TemporaryFile(dir=self.root.private) as body, self._log.key_lookup(self.root.key) as known_key:
@@ -335,22 +334,16 @@ def _stamp_of(path: Path) -> tuple[int, int] | None:
 
 
 @contextmanager
-def _open_transcript(path: Path) -> Iterator[BinaryIO]:
+def _open_transcript(path: Path) -> Iterator[tuple[BinaryIO, os.stat_result]]:
     try:
+        status = path.stat()
         file = open_transcript(path)
     except OSError as error:
         raise SessionError(f"{path} cannot be read: {os_reason(error)}.") from error
+    except UnreadableTranscriptError as error:
+        raise SessionError(f"{path} cannot be read: {error}.") from error
     with file:
-        yield file
-
-
-def open_transcript(path: Path) -> BinaryIO:
-    """Open a transcript for reading.
-
-    Raises:
-        OSError: it cannot be read, or is no regular file.
-    """
-    return open_regular(path)
+        yield file, status
 
 
 def content_session_id(messages: Iterable[TranscriptMessage]) -> str:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, Protocol
+from typing import BinaryIO, NamedTuple, Protocol, cast
 
+from echod.files import open_regular
 from echod.memory.conversation import claude, codex
 from echod.memory.conversation.model import RecordFacts, RecordReading
 from echod.sessions.lines import LineReader
+
+COMPRESSED_SUFFIX = ".zst"
 
 LINE_PADDING = b"\x00 \t\r\n\xef\xbb\xbf"
 """Bytes around a record that are no part of it: a crash leaves NULs, an editor a byte order mark."""
@@ -37,6 +41,39 @@ class AgentDialect(NamedTuple):
 
 
 DIALECTS: tuple[AgentDialect, ...] = (AgentDialect("claude-code", claude), AgentDialect("codex", codex))
+
+
+class UnreadableTranscriptError(Exception):
+    """A compressed transcript cannot be decompressed. The message is half a sentence."""
+
+
+def open_transcript(path: Path) -> BinaryIO:
+    """Open a transcript for reading. A compressed one is decompressed into a temporary file.
+
+    Raises:
+        OSError: it cannot be read, or is no regular file.
+        UnreadableTranscriptError: it is damaged, or the library for its compression is not installed.
+    """
+    file = open_regular(path)
+    if path.suffix != COMPRESSED_SUFFIX:
+        return file
+    with file:
+        return _decompress(file)
+
+
+def _decompress(file: BinaryIO) -> BinaryIO:
+    try:
+        import zstandard  # noqa: PLC0415  an extra, and few transcripts are compressed
+    except ImportError as error:
+        raise UnreadableTranscriptError("it is compressed; install echod-memory[codex] to read it") from error
+    target = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  the caller closes it
+    try:
+        zstandard.ZstdDecompressor().copy_stream(file, target)
+    except zstandard.ZstdError as error:
+        target.close()
+        raise UnreadableTranscriptError("it is damaged") from error
+    target.seek(0)
+    return target
 
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")

@@ -14,10 +14,10 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.files import open_regular, read_regular
+from echod.files import read_regular
 from echod.log import get_logger
 from echod.projects.worktrees import main_worktree_path
-from echod.sessions.dialects import peek, session_id_of
+from echod.sessions.dialects import UnreadableTranscriptError, open_transcript, peek, session_id_of
 
 log = get_logger(__name__)
 
@@ -26,6 +26,8 @@ HOST_DEFAULT_DAYS: Final = 30
 
 _MAX_SETTINGS_BYTES: Final = 1 << 20
 _MAX_ROLLOUT_DEPTH: Final = 4
+_ROLLOUT: Final = "rollout-"
+_SUFFIXES: Final = {"": (".jsonl",), _ROLLOUT: (".jsonl", ".jsonl.zst")}
 _AGENT_PREFIX: Final = "agent-"
 _SLUG_LENGTH: Final = 200
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
@@ -55,7 +57,11 @@ class TranscriptFinder:
         self._directories: dict[tuple[str, int], tuple[str, str]] = {}
 
     def find(self, projects: Collection[Path]) -> tuple[Transcript, ...]:
-        """Return the transcripts of these projects, the oldest first. Those of other projects are left alone."""
+        """Return the transcripts of these projects, the oldest first. Those of other projects are left alone.
+
+        Raises:
+            OSError: a directory with transcripts cannot be listed, which does not mean that it is empty.
+        """
         if not projects:
             return ()
         roots = set(projects)
@@ -75,7 +81,7 @@ class TranscriptFinder:
     def _files(self) -> Iterator[tuple[Path, os.stat_result]]:
         yield from _transcripts_below(self._claude_home / "projects", depth=1, prefix="")
         if self._codex_home is not None:
-            yield from _transcripts_below(self._codex_home / "sessions", depth=_MAX_ROLLOUT_DEPTH, prefix="rollout-")
+            yield from _transcripts_below(self._codex_home / "sessions", depth=_MAX_ROLLOUT_DEPTH, prefix=_ROLLOUT)
 
     def _project_of(self, path: Path, key: tuple[str, int], roots: set[Path]) -> Path | None:
         directory, _ = self._directories.get(key, ("", ""))
@@ -99,10 +105,10 @@ def list_transcript_files(claude_home: Path) -> tuple[Path, ...]:
 def _read_directory(path: Path) -> tuple[str, str]:
     """Return the working directory and the session that a transcript names; "" where it names none."""
     try:
-        with open_regular(path) as file:
+        with open_transcript(path) as file:
             facts = peek(file)
-    except OSError as error:
-        log.info("transcript_unreadable", path=str(path), reason=error.strerror)
+    except (OSError, UnreadableTranscriptError) as error:
+        log.info("transcript_unreadable", path=str(path), reason=str(error))
         return "", ""
     return (facts.cwd if facts.cwd.startswith(os.sep) and "\0" not in facts.cwd else ""), session_id_of(path, facts)
 
@@ -110,7 +116,7 @@ def _read_directory(path: Path) -> tuple[str, str]:
 def _transcripts_below(directory: Path, depth: int, prefix: str) -> Iterator[tuple[Path, os.stat_result]]:
     try:
         entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     for entry in entries:
         name = entry.name
@@ -118,11 +124,11 @@ def _transcripts_below(directory: Path, depth: int, prefix: str) -> Iterator[tup
             if entry.is_dir(follow_symlinks=False) and depth:
                 # Below a session's own directory are its sub-agents.
                 yield from _transcripts_below(Path(entry.path), depth - 1, prefix)
-            elif name.endswith(".jsonl") and name.startswith(prefix) and not name.startswith(_AGENT_PREFIX):
+            elif name.endswith(_SUFFIXES[prefix]) and name.startswith(prefix) and not name.startswith(_AGENT_PREFIX):
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode) and status.st_size:
                     yield Path(entry.path), status
-        except OSError:
+        except FileNotFoundError:  # deleted just now
             continue
 
 

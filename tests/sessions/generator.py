@@ -19,8 +19,8 @@ Record = dict[str, Any]
 TOPICS = ("parser", "scheduler", "login form", "cache eviction", "billing export", "retry policy", "search index")
 VERBS = ("Fix", "Explain", "Rewrite", "Review", "Test", "Speed up", "Document")
 SECRETS = (
-    "AKIAQ3EGR7TJ5LKD2M4N",
-    "ghp_Xa8vN2mQp4Lr6Ts9Wz1Bc3Df5Gh7Jk0LmNpQ",
+    "AKIA" + "Q3EGR7TJ5LKD2M4N",
+    "ghp_" + "Xa8vN2mQp4Lr6Ts9Wz1Bc3Df5Gh7Jk0LmNpQ",
     "postgres://admin:Zt7pq9LmX2@db.internal:5432/app",
 )
 

@@ -15,6 +15,7 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.evidence import changed_evidence_of, evidence_lines
 from echod.cli.execute import (
     Change,
     Confirmation,
@@ -43,6 +44,7 @@ from echod.cli.targets import (
 )
 from echod.clock import local_date
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
+from echod.contract.evidence import ChangedEvidence
 from echod.contract.status import to_json
 from echod.inspection.entry_facts import record_entries, with_confirmations
 from echod.jobs import manual
@@ -265,12 +267,13 @@ def explain(context: CommandContext, *, entry: str, path: Path | None, as_of: st
         facts = read_facts(read_context, match.role, today, match.document)
         facts = with_confirmations(match.role, facts, match.document, 0)
         explanation = build_explanation(match.role.name, match.document, match.id, facts, policy, today)
+        evidence = changed_evidence_of(read_context, match, context.now())
     assert explanation is not None  # noqa: S101  the entry was just found in this document
-    report = _explain_report(match.role, explanation)
+    report = _explain_report(match.role, explanation, evidence)
     click.echo(to_json(report) if json else "\n".join(_explain_lines(report)))
 
 
-def _explain_report(role: Role, explanation: Explanation) -> ExplainReport:
+def _explain_report(role: Role, explanation: Explanation, evidence: tuple[ChangedEvidence, ...]) -> ExplainReport:
     terms = explanation.terms
     return ExplainReport(
         id=explanation.id,
@@ -291,6 +294,7 @@ def _explain_report(role: Role, explanation: Explanation) -> ExplainReport:
             for rule in explanation.rules
         ),
         confirmed_by=explanation.confirmed_by,
+        evidence=evidence,
     )
 
 
@@ -307,6 +311,9 @@ def _explain_lines(report: ExplainReport) -> Iterator[str]:
         yield wrap(f"the same lesson was learned in {', '.join(report.confirmed_by)}, which protects it")
     if report.pinned:
         yield f"pinned until {report.pinned}: no rule removes it"
+    if report.evidence:
+        yield "Evidence:"
+        yield from evidence_lines(report.evidence)
     if report.protected:
         yield "It is protected: only you change or remove it."
         return

@@ -215,8 +215,8 @@ def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
             yield f"  ... and {pluralize(hidden, 'more store')} (all with --json)"
     if report.sessions:
         yield "\nConversations"
-        for sessions in report.sessions:
-            yield from _sessions_lines(sessions)
+        for archived in report.sessions:
+            yield from _sessions_lines(archived)
     if report.packs:
         yield "\nDoc packs"
         for pack in report.packs:
@@ -225,6 +225,15 @@ def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
         yield "\nHook events"
         for hook in report.hooks[:_MAX_SHOWN_HOOKS]:
             yield _hook_line(hook)
+    if report.evidence:
+        order = ("valid", "moved", "changed", "gone", "unknown")
+        counts = ", ".join(f"{report.evidence[state]} {state}" for state in order if report.evidence.get(state))
+        yield f"\nEvidence\n  {counts} (echod verify)"
+    if report.recall.offers:
+        recall = report.recall
+        shown = pluralize(recall.offers, "time", "times")
+        entries, sessions = pluralize(recall.entries, "entry", "entries"), pluralize(recall.sessions, "session")
+        yield f"\nRecall\n  {entries} shown {shown} in {sessions} (echod log --recall)"
     last_successes = {kind: info.last_success for kind, info in report.jobs.items() if info.last_success is not None}
     if last_successes:
         yield "\nLast runs"

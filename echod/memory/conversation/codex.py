@@ -22,6 +22,7 @@ from echod.memory.conversation.model import (
     Utterance,
     parse_timestamp,
     record_key,
+    word_of,
 )
 
 KNOWN_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
@@ -39,10 +40,11 @@ def is_record(value: object) -> bool:
     """Return whether a parsed line is a record of such a rollout."""
     if not isinstance(value, Mapping):
         return False
-    if value.get("type") in KNOWN_TYPES and isinstance(value.get("payload"), Mapping):
+    kind = word_of(value.get("type"))
+    if kind in KNOWN_TYPES and isinstance(value.get("payload"), Mapping):
         return True
     is_first = "id" in value and "timestamp" in value and "instructions" in value
-    return is_first or (value.get("type") in _OLD_TYPES and "message" not in value)
+    return is_first or (kind in _OLD_TYPES and "message" not in value)
 
 
 def record_facts(record: Mapping[str, object]) -> RecordFacts:
@@ -62,7 +64,7 @@ def read_record(record: Mapping[str, object]) -> RecordReading:
     """Return what a record adds to the conversation."""
     payload = record.get("payload")
     item: Mapping[str, object] = payload if isinstance(payload, Mapping) else record
-    if record.get("type") not in ("response_item", *_OLD_TYPES):
+    if word_of(record.get("type")) not in ("response_item", *_OLD_TYPES):
         return Skipped.OTHER
     speaker, items = _read_item(item)
     if not items:
@@ -74,7 +76,7 @@ def read_record(record: Mapping[str, object]) -> RecordReading:
 
 
 def _read_item(item: Mapping[str, object]) -> tuple[Speaker, tuple[ConversationItem, ...]]:
-    kind, role = item.get("type"), item.get("role")
+    kind, role = word_of(item.get("type")), word_of(item.get("role"))
     if kind == "message" and role in (Speaker.USER, Speaker.ASSISTANT):
         speaker = Speaker(str(role))
         found = content_items(item.get("content"), speaker)

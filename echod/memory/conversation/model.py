@@ -153,6 +153,11 @@ def format_session_duration(started: float | None, ended: float | None) -> str:
     return f"{minutes // 60}h{minutes % 60:02}m" if minutes >= 60 else f"{minutes}m"  # noqa: PLR2004
 
 
+def word_of(value: object) -> str:
+    """Return a value that should be a word; "" for anything else."""
+    return value if isinstance(value, str) else ""
+
+
 def clean_text(text: str) -> str:
     """Return a text of a record without terminal control, with plain line ends, and encodable as UTF-8."""
     if "\x1b" in text:

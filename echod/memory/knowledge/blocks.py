@@ -75,7 +75,7 @@ _ITEM_MARK = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 
 
 class BlockMaterial(NamedTuple):
-    """What one learning, or a whole knowledge block, adds to a knowledge block."""
+    """The parts that one learning, or a whole knowledge block, adds to a knowledge block."""
 
     title: str  # the title of the entry, or the topic of a knowledge block
     day: date  # the day on which it was last verified

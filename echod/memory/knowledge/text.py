@@ -153,7 +153,7 @@ def _dedent(lines: list[str]) -> str:
 
 
 def split_lead(text: str) -> tuple[str, ...]:
-    """Return the bold lead of a learning and the rest of it; only the text where there is no lead that says something.
+    """Return the bold lead of a learning and the rest of it; only the text where there is no such lead.
 
     A learning of two sentences is not split: its second one is all that there is to say about the first.
     """

@@ -1,8 +1,8 @@
-"""A memory file while prune plans it: its present blocks, lines and words, and what happened to each entry."""
+"""A memory file while prune plans it: its present blocks, lines and words, and the change of each entry."""
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -16,12 +16,12 @@ POINTER = (
     "Pruned by echod: `knowledge.md` keeps learnings that left this file, `archive/` every text word for word. "
     "Find them with `echod search WORDS`."
 )
-"""The line of a pruned memory file that says where the rest is."""
+"""The line of a pruned memory file that names the places of the rest."""
 
 
 @dataclass(slots=True)
 class EntryChange:
-    """What happened to one entry."""
+    """The change of one entry."""
 
     action: PruneAction
     rules: list[Rule] = field(default_factory=list)  # in the order in which they applied
@@ -37,24 +37,29 @@ class PruneDraft:
         self.statuses = {status.index: status for status in statuses}
         self.changes: dict[int, EntryChange] = {}
         self.merged: dict[int, int] = {}  # position of a rolled up entry -> position of the entry that counts it
+        self._members: defaultdict[int, list[int]] = defaultdict(list)  # the same the other way round
         self.preamble = document.preamble
         self._original = document
         self._keys = Counter(block_key(document.blocks[index]) for index in self.statuses)
         self._blocks: dict[int, Block] = dict(enumerate(document.blocks))
         self._lines = {index: count_lines(block.text) for index, block in self._blocks.items()}
         self._words = {index: len(block.text.split()) for index, block in self._blocks.items()}
+        self._total_lines, self._total_words = sum(self._lines.values()), sum(self._words.values())
+        noise = [index for index in self._blocks if self._layer(index) in NOISE_LAYERS]
+        self._noise_lines = sum(self._lines[index] for index in noise)
+        self._noise_words = sum(self._words[index] for index in noise)
 
     # Size
 
     @property
     def lines(self) -> int:
         """The lines of the file."""
-        return count_lines(self.preamble.removeprefix("\ufeff")) + sum(self._lines.values())
+        return count_lines(self.preamble.removeprefix("\ufeff")) + self._total_lines
 
     @property
     def words(self) -> int:
         """The words of the file."""
-        return len(self.preamble.split()) + sum(self._words.values())
+        return len(self.preamble.split()) + self._total_words
 
     @property
     def excess(self) -> int:
@@ -85,8 +90,7 @@ class PruneDraft:
 
     def noise_size(self) -> tuple[int, int]:
         """Return the lines and words of all observations and traced entries."""
-        noise = [index for index in self._blocks if self._layer(index) in NOISE_LAYERS]
-        return sum(self._lines[index] for index in noise), sum(self._words[index] for index in noise)
+        return self._noise_lines, self._noise_words
 
     def inscribed_lines(self) -> int:
         """Return the lines of all inscribed entries."""
@@ -146,20 +150,30 @@ class PruneDraft:
 
     def remove(self, index: int, rule: Rule, action: PruneAction = PruneAction.ARCHIVE) -> None:
         """Remove an entry, and with it the entries that it counts."""
-        counted = [member for member, kept in self.merged.items() if kept == index]
-        for member in (index, *counted):
+        for member in (index, *self._members.pop(index, ())):
             self.change(member, rule).action = action
             self.merged.pop(member, None)
+        self._add_size(index, -self._lines[index], -self._words[index])
         del self._blocks[index], self._lines[index], self._words[index]
+
+    def merge(self, index: int, kept: int) -> None:
+        """Remove an entry that another one counts from now on."""
+        if index != kept:
+            self.remove(index, Rule.ROLLED_UP, PruneAction.ROLL_UP)
+        else:
+            self.changes[index].action = PruneAction.ROLL_UP  # the summary is another entry in its place
+        self.merged[index] = kept
+        self._members[kept].append(index)
 
     def restore(self, index: int) -> None:
         """Restore an entry as it was before."""
         del self.changes[index]
-        self.merged.pop(index, None)
+        if (kept := self.merged.pop(index, None)) is not None:
+            self._members[kept].remove(index)
         self._set(index, self._original.blocks[index])
 
     def add_pointer(self) -> None:
-        """Add the line that says where the rest of the file is, unless it is there."""
+        """Add the line that names the places of the rest, unless it is there."""
         if POINTER in self.preamble:
             return
         newline = "\r\n" if "\r\n" in self.preamble else "\n"
@@ -172,6 +186,13 @@ class PruneDraft:
         self.preamble = self._original.preamble
 
     def _set(self, index: int, block: Block) -> None:
-        self._blocks[index] = block
-        self._lines[index] = count_lines(block.text)
-        self._words[index] = len(block.text.split())
+        lines, words = count_lines(block.text), len(block.text.split())
+        self._add_size(index, lines - self.lines_of(index), words - self.words_of(index))
+        self._blocks[index], self._lines[index], self._words[index] = block, lines, words
+
+    def _add_size(self, index: int, lines: int, words: int) -> None:
+        self._total_lines += lines
+        self._total_words += words
+        if self._layer(index) in NOISE_LAYERS:
+            self._noise_lines += lines
+            self._noise_words += words

@@ -15,17 +15,17 @@ from echod.memory.model import Document, Layer
 from echod.memory.policy.candidates import expires_on, expiry_threshold, noise_budget
 from echod.memory.policy.draft import PruneDraft
 from echod.memory.policy.pressure import Rankings, rank_entries
-from echod.memory.policy.promote import is_promotable
+from echod.memory.policy.promote import is_promotable, is_recurring
 from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune
 from echod.memory.policy.scoring import NOISE_LAYERS, EntryStatus, Facts, ScoreTerms, entry_statuses
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.text import pluralize
 
 _PRESSURE_TEXTS = {
-    Rule.EMPTY: "leaves if it says nothing",
+    Rule.EMPTY: "leaves if it has no content",
     Rule.LAYOUT: "loses separators and needless blank lines, and no word",
     Rule.STATISTICS: "loses sections and tables of figures",
-    Rule.ROLLED_UP: "is counted with others that say the same, the most specific text stays",
+    Rule.ROLLED_UP: "is counted with similar ones, and the most specific text stays",
     Rule.CONDENSED: "keeps one line for each learning, whole",
 }
 
@@ -108,6 +108,8 @@ def _rule_outcomes(
     if status.layer is Layer.OBSERVATIONS:
         references = status.history.references
         text = f"{references} of {policy.promote_references} references that make it inscribed"
+        if is_recurring(status, policy):
+            text += f"; it came up again in {policy.promote_references} workflows or more, which does too"
         outcomes.append(RuleOutcome(Rule.PROMOTE, is_promotable(status, policy), None, None, None, text))
     return (*outcomes, _superseded_outcome(status, statuses))
 
@@ -134,6 +136,8 @@ def _rank_outcome(
     )
     if rank is not None:
         text = f"number {rank} of {len(queue)}: {text}"
+    if status.evidence_gone:
+        text += "; its evidence is gone, so it goes before others of the same value"
     if planned.learnings:
         text += f"; today {pluralize(len(planned.learnings), 'learning')} of this entry"
     return [RuleOutcome(rule, rule in planned.rules, None, rank, len(queue) if rank else None, text)]

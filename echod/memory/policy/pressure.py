@@ -2,7 +2,7 @@
 
 1. Layout: entries without content leave, and separators and needless blank lines.
 2. Statistics: sections and tables of figures in inscribed entries.
-3. Roll-up: observations and traced entries that say the same become one counted entry, with the most specific text.
+3. Roll-up: similar observations and traced entries become one counted entry, with the most specific text.
 4. Noise: the least specific observations and traced entries leave while they take more than their budget, which is
    the room that the rest of the file leaves, and a fifth of the limit at least.
 5. Condense: inscribed entries keep heading, metadata and one line for each learning, whole.
@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
@@ -135,12 +136,8 @@ def _roll_up_routine(draft: PruneDraft, items: Sequence[NoiseItem]) -> bool:
     leaving = [item.index for item in items]
     if block is None or not draft.replace(kept.index, block, Rule.ROLLED_UP, leaving):
         return False
-    if summary is None:
-        draft.changes[kept.index].action = PruneAction.ROLL_UP  # the summary is another entry in its place
-        draft.merged[kept.index] = kept.index
     for item in others:
-        if item is not kept:
-            _merge(draft, item.index, kept.index)
+        draft.merge(item.index, kept.index)
     return True
 
 
@@ -159,12 +156,7 @@ def _roll_up_group(draft: PruneDraft, group: Sequence[NoiseItem], judge: NoiseJu
     if block is kept.block or not draft.replace(kept.index, block, Rule.ROLLED_UP, leaving):
         return
     for item in others:
-        _merge(draft, item.index, kept.index)
-
-
-def _merge(draft: PruneDraft, index: int, kept: int) -> None:
-    draft.remove(index, Rule.ROLLED_UP, PruneAction.ROLL_UP)
-    draft.merged[index] = kept
+        draft.merge(item.index, kept.index)
 
 
 def _remove_noise(draft: PruneDraft, today: date) -> None:
@@ -200,7 +192,7 @@ def _remove_noise_item(draft: PruneDraft, item: NoiseItem) -> None:
 def _ranked_noise(draft: PruneDraft, today: date) -> list[NoiseItem]:
     """Return the removable noise, the best first.
 
-    Of one agent kind only the first entries have their full value. What came in today has up to half of the budget for
+    Of one agent kind only the first entries have their full value. Today's noise has up to half of the budget for
     itself, while there is older noise.
     """
     items = _noise_items(draft)
@@ -217,13 +209,13 @@ def _ranked_noise(draft: PruneDraft, today: date) -> list[NoiseItem]:
     if len(new) == len(items):
         return ranked
     room = noise_budget(draft.policy) / 2
-    first = []
+    first: dict[int, NoiseItem] = {}
     for item in new:
         room -= draft.lines_of(item.index)
         if room < 0:
             break
-        first.append(item)
-    return [*first, *(item for item in ranked if item not in first)]
+        first[item.index] = item
+    return [*first.values(), *(item for item in ranked if item.index not in first)]
 
 
 # Learnings
@@ -236,14 +228,28 @@ def _condense(draft: PruneDraft) -> None:
         draft.replace(status.index, condense(draft.block(status.index)), Rule.CONDENSED)
 
 
-class _Learning(NamedTuple):
-    """A learning that may leave."""
+@dataclass(frozen=True, slots=True)
+class _Learning:
+    """A learning that may leave. They sort in the order of removal."""
 
     status: EntryStatus
     position: int  # among the learnings of its entry
     lines: int
-    value: float
+    value: float  # in steps, so that small differences do not decide
     came_today: bool
+
+    def __lt__(self, other: _Learning) -> bool:
+        return self._order < other._order
+
+    @property
+    def _order(self) -> tuple[object, ...]:
+        return (
+            self.came_today,
+            self.value,
+            not self.status.evidence_gone,
+            self.status.removal_order,
+            self.position,
+        )
 
 
 def learning_values(draft: PruneDraft, facts: Facts) -> dict[int, tuple[float, ...]]:
@@ -278,39 +284,51 @@ def _remove_learnings(draft: PruneDraft, facts: Facts, today: date) -> None:
     count = sum(max(1, len(of_entry)) for of_entry in values.values())
     allowance = learning_allowance(count, facts.learnings_archived_today, draft.policy.daily_learning_share)
     candidates = _learning_candidates(draft, values, today)
-    left = Counter({index: len(of_entry) for index, of_entry in candidates.items()})
+    queue = sorted(learning for of_entry in candidates.values() for learning in of_entry)
+    left = {index: sum(learning.lines for learning in of_entry) for index, of_entry in candidates.items()}
     removed: defaultdict[int, list[int]] = defaultdict(list)
-    lines = draft.excess
-    inscribed = draft.inscribed_lines()
-    floor = noise_budget(draft.policy)
-    while lines > 0 and allowance > 0:
-        best: tuple[tuple[object, ...], _Learning, int] | None = None
-        for index, of_entry in candidates.items():
-            for learning in of_entry:
-                if learning.position in removed[index]:
-                    continue
-                freed = draft.lines_of(index) - _freed(removed[index], of_entry) if left[index] == 1 else learning.lines
-                rank = (
-                    learning.came_today,
-                    learning.value / min(freed, lines),
-                    max(0, freed - lines),
-                    learning.status.removal_order,
-                    learning.position,
-                )
-                if inscribed - freed >= floor and (best is None or rank < best[0]):
-                    best = rank, learning, freed
-        if best is None:
-            break
-        _, learning, freed = best
-        index = learning.status.index
-        removed[index].append(learning.position)
-        left[index] -= 1
-        lines -= freed
-        inscribed -= freed
-        allowance -= 1
+    excess, inscribed, floor = draft.excess, draft.inscribed_lines(), noise_budget(draft.policy)
+
+    def freed(learning: _Learning) -> int:
+        """Return the lines that its removal saves: with the last learning of an entry all that is left of it."""
+        index, rest = learning.status.index, left[learning.status.index]
+        return learning.lines if rest > learning.lines else draft.lines_of(index) - _taken(candidates[index], rest)
+
+    start = 0
+    taken: set[int] = set()
+    while excess > 0 and allowance > 0 and start < len(queue):
+        if start in taken:
+            start += 1
+            continue
+        chosen = _best_fit(queue, start, taken, excess, freed)
+        learning, lines = queue[chosen], freed(queue[chosen])
+        taken.add(chosen)
+        if inscribed - lines < floor:
+            continue
+        removed[learning.status.index].append(learning.position)
+        left[learning.status.index] -= learning.lines
+        excess, inscribed, allowance = excess - lines, inscribed - lines, allowance - 1
     for index, positions in removed.items():
-        if positions:
-            _take_learnings(draft, index, sorted(positions), entry_left=not left[index])
+        _take_learnings(draft, index, sorted(positions), entry_left=not left[index])
+
+
+def _taken(of_entry: Sequence[_Learning], rest: int) -> int:
+    """Return the lines of the learnings of an entry that are taken already, when this many are left."""
+    return sum(learning.lines for learning in of_entry) - rest
+
+
+def _best_fit(
+    queue: Sequence[_Learning], start: int, taken: Collection[int], excess: int, freed: Callable[[_Learning], int]
+) -> int:
+    """Return the place of the learning to leave next: of equal ones the first that frees no more than the excess."""
+    first = queue[start]
+    if freed(first) <= excess:
+        return start
+    end = start
+    while end < len(queue) and queue[end].value == first.value and queue[end].came_today == first.came_today:
+        end += 1
+    equal = [place for place in range(start, end) if place not in taken]
+    return min(equal, key=lambda place: (max(0, freed(queue[place]) - excess), place))
 
 
 def _learning_candidates(
@@ -325,14 +343,10 @@ def _learning_candidates(
         if not draft.may_shorten(status.index):  # it leaves as a whole or not at all
             texts, of_entry = (draft.block(status.index).body,), (max(of_entry),)
         candidates[status.index] = [
-            _Learning(status, position, max(1, text.count("\n") + 1), value, came_today)
+            _Learning(status, position, text.count("\n") + 1, round(value, 1), came_today)
             for position, (text, value) in enumerate(zip(texts, of_entry, strict=True))
         ]
     return candidates
-
-
-def _freed(positions: Sequence[int], of_entry: Sequence[_Learning]) -> int:
-    return sum(of_entry[position].lines for position in positions)
 
 
 def _take_learnings(draft: PruneDraft, index: int, positions: list[int], *, entry_left: bool) -> None:
@@ -367,6 +381,10 @@ def rank_entries(draft: PruneDraft, facts: Facts, today: date) -> Rankings:
     values = learning_values(draft, facts)
     inscribed = sorted(
         draft.removable([Layer.INSCRIBED]),
-        key=lambda status: (min(values[status.index], default=0.0), status.removal_order),
+        key=lambda status: (
+            min(values[status.index], default=0.0),
+            not status.evidence_gone,
+            status.removal_order,
+        ),
     )
     return Rankings(tuple(noise), tuple(status.id for status in inscribed))
