@@ -62,12 +62,16 @@ class EntrySummary(NamedTuple):
 
 
 class PromotableEntry(NamedTuple):
-    """An entry of a memory file that fulfils every rule of `echod promote`, with the category that fits best."""
+    """An entry of a memory file that fulfils every rule of `echod promote`, with the category that fits best.
+
+    `sessions` is the number of sessions that must have referenced it; 0 if its confidence is enough.
+    """
 
     id: str
     title: str
     category: str
     content_digest: str
+    sessions: int
 
 
 class FileInspection(NamedTuple):
@@ -331,7 +335,8 @@ def _decode(saved: Any) -> _FileRecord | None:
         ]
         _require(*(isinstance(text, str) for text in texts))
         proposals = tuple(PromotableEntry(*proposal) for proposal in promotable)
-        _require(*(isinstance(text, str) for proposal in proposals for text in proposal))
+        _require(*(isinstance(text, str) for proposal in proposals for text in proposal[:-1]))
+        _require(*(_is_count(proposal.sessions) for proposal in proposals))
         inspection = FileInspection(
             version, lines, entries, problem, unreadable, protected_lines, summaries, digest, proposals
         )

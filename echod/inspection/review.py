@@ -331,7 +331,7 @@ class ReviewCollector:
         for role in roles:
             memory = self._inspections.inspect(role.memory)
             yield from _suspicious_items(role, memory)
-            yield from _promotable_items(role, memory)
+            yield from self._promotable_items(role, memory, maintenance, now)
             yield from self._prune_items(role, memory, maintenance, held.get(role.name), now, has_pins=has_pins)
             yield from self._quarantined_items(role)
         for findings in restored:
@@ -405,6 +405,36 @@ class ReviewCollector:
             text = f"It stays too long: {over.description}"
             yield new_item(role, ReviewKind.OVER_LIMIT, content, memory.modified_at, text, (), Information())
 
+    def _promotable_items(
+        self, role: Role, memory: FileInspection, maintenance: MaintenancePolicy, now: float
+    ) -> Iterator[OpenReviewItem]:
+        """Yield the entries that could become solutions for people."""
+        excluded = {entry.id for entry in memory.suspicious}
+        if any(entry.sessions for entry in memory.promotable):
+            excluded |= self._with_few_references(role, memory, maintenance, now)
+        for entry in memory.promotable:
+            if entry.id not in excluded:
+                command = f"echod promote {entry.id} --category {entry.category}"
+                text = f"This entry could be a solution for people. To promote it: {command}"
+                content = (entry.id, entry.content_digest)
+                kind, since = ReviewKind.PROMOTABLE, memory.modified_at
+                yield new_item(role, kind, content, since, text, (entry.title,), Information())
+
+    def _with_few_references(
+        self, role: Role, memory: FileInspection, maintenance: MaintenancePolicy, now: float
+    ) -> set[str]:
+        """Return the ids of the entries that too few sessions have referenced to be promoted."""
+        wanted = {entry.id: entry.sessions for entry in memory.promotable if entry.sessions}
+        if self._entries is None:
+            return set(wanted)
+        days, project = maintenance.policy.relevance_days, str(role.store.project)
+        facts = self._entries.get_facts(role.store.key, role.name, project, local_date(now), days, ids=wanted)
+        return {
+            identity
+            for identity, sessions in wanted.items()
+            if identity not in facts.histories or facts.histories[identity].references < sessions
+        }
+
     def _quarantined_items(self, role: Role) -> Iterator[OpenReviewItem]:
         """Yield the findings files in a role's quarantine."""
         try:
@@ -434,20 +464,6 @@ def _suspicious_items(role: Role, memory: FileInspection) -> Iterator[OpenReview
         kind, subject = ReviewKind.SUSPICIOUS_INSTRUCTION, SuspiciousEntry(entry.id)
         content = (entry.id, entry.title, entry.content_digest)
         yield new_item(role, kind, content, memory.modified_at, text, (entry.title,), subject)
-
-
-def _promotable_items(role: Role, memory: FileInspection) -> Iterator[OpenReviewItem]:
-    """Yield the entries that could become solutions for people."""
-    suspicious = {entry.id for entry in memory.suspicious}
-    for entry in memory.promotable:
-        if entry.id not in suspicious:
-            text = (
-                "This entry could be a solution for people. To promote it: "
-                f"echod promote {entry.id} --category {entry.category}"
-            )
-            content = (entry.id, entry.content_digest)
-            kind, since = ReviewKind.PROMOTABLE, memory.modified_at
-            yield new_item(role, kind, content, since, text, (entry.title,), Information())
 
 
 def _quarantined_item(role: Role, path: Path, inspection: FileInspection) -> OpenReviewItem:

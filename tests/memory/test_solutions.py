@@ -27,8 +27,8 @@ from echod.memory.solutions.promotion import (
     EntryReference,
     entry_digest,
     free_slug,
-    is_promotable,
     parse_reference,
+    sessions_to_promote,
     slug_of,
 )
 
@@ -206,8 +206,9 @@ def test_a_reference_is_read_as_it_is_written() -> None:
 def test_only_complete_etched_entries_are_proposed() -> None:
     parts = "- Symptom: a. Root cause: b. Solution: c.\n"
 
-    assert is_promotable(parse_block(f"{HEAD}{parts}"))
-    assert not is_promotable(parse_block(f"{HEAD}- no parts\n"))
-    assert not is_promotable(parse_block(f"{HEAD}{parts}".replace("etched", "inscribed")))
-    assert not is_promotable(parse_block(f"{HEAD}{parts}".replace("1.0", "0.5")))
-    assert not is_promotable(with_promoted_to(parse_block(f"{HEAD}{parts}"), "docs/solutions/a.md"))
+    entry = parse_block(f"{HEAD}{parts}")
+    assert sessions_to_promote(entry) == 0
+    assert sessions_to_promote(parse_block(entry.text.replace("1.0", "0.5"))) == 2
+    assert sessions_to_promote(parse_block(f"{HEAD}- no parts\n")) is None
+    assert sessions_to_promote(parse_block(entry.text.replace("etched", "inscribed"))) is None
+    assert sessions_to_promote(with_promoted_to(entry, "docs/solutions/a.md")) is None

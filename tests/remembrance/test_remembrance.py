@@ -162,6 +162,18 @@ def test_at_most_three_entries_are_proposed_and_a_promoted_one_no_more(project: 
     assert first[0] not in proposed()
 
 
+def test_an_entry_of_little_confidence_is_proposed_once_two_sessions_referenced_it(project: Project) -> None:
+    project.write(entry_text(confidence="0.6"))
+
+    def kinds() -> list[str]:
+        return [item["kind"] for item in json.loads(project.echod("review", "--json").output)["items"]]
+
+    assert kinds() == []
+    for session in ("one", "two"):
+        project.echod("record-access", project.ids()[0], "--session", session)
+    assert kinds() == ["promotable"]
+
+
 @pytest.mark.corpus
 def test_real_essays_are_left_alone_and_named(project: Project) -> None:
     source = corpus("docs-solutions")

@@ -417,16 +417,19 @@ _CATEGORY_WORDS: Final = {
 }
 
 
-def is_promotable(block: Block) -> bool:
-    """Return whether an etched entry fulfils every rule by itself, without any text of the user's.
+def sessions_to_promote(block: Block) -> int | None:
+    """Return how many sessions must reference an etched entry to fulfil every rule, without any text of the user's.
 
-    An entry about security does too: the user confirms it when it is promoted. One that was promoted does not.
+    None if it fulfils them in no case, or was promoted already. An entry about security counts: the user confirms it
+    when it is promoted.
     """
     entry = block.entry
     if entry is None or entry.layer is not Layer.ETCHED or any(field.name == "promoted_to" for field in entry.fields):
-        return False
+        return None
     if extract_parts(block) == SolutionParts():
-        return False
+        return None
     request = PromotionRequest(suggest_category(block), verified_by=VerifiedBy.HUMAN)
     solution = build_solution(block, request, EntryReference("", "", ""), date.min)
-    return not find_failures(block, solution, request, sessions=0)
+    return next(
+        (number for number in (0, MIN_SESSIONS) if not find_failures(block, solution, request, sessions=number)), None
+    )
