@@ -45,7 +45,7 @@ _SIGNAL_TEAM = re.compile(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
 _SIGNAL_TASK = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MARKUP = re.compile(r"`{3,}|~{3,}|<!--|-->")
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
-_SENTENCE_END = re.compile(r"[.!?\u2026]+[)\]\"'`\u201d\u2019]*(?=[ \\])|[\u3002\uff01\uff1f]")
+_SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'`\u201d\u2019]*+(?=[ \\])|[\u3002\uff01\uff1f]")
 _SPACE_CATEGORIES = frozenset({"Zs", "Zl", "Zp"})
 _SEPARATING_CONTROLS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})

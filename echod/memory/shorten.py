@@ -26,7 +26,7 @@ _GENERIC_HEADING = re.compile(
     re.IGNORECASE,
 )
 _HEADING_LEVEL = re.compile(r" {0,3}(#{1,6})")
-_NUMBER_CELL = re.compile(r"[~<>=+\-\u2212\u00b1]*\s*[0-9][0-9.,:/ ]*\s*(?:%|[a-zA-Z]{1,7})?\s*(?:\([^)]*\))?")
+_NUMBER_CELL = re.compile(r"[~<>=+\-\u2212\u00b1]*\s*[0-9][0-9.,:/ ]*+\s*+(?:(?:%|[a-zA-Z]{1,7})\s*+)?(?:\([^)]*\))?")
 _PLACEHOLDER = re.compile(
     r"[\W_]*(?:none|n/?a|nothing|null|tbd|todo|empty|not applicable|no (?:findings?|entries|issues?|echoes)(?: yet)?"
     r"|(?:nothing|none) (?:yet|so far|to report|here))?[\W_]*",

@@ -23,7 +23,7 @@ _HIDDEN_FIELDS: Final = frozenset({"source", "category", "domain", "layer", "dat
 _CATEGORIES: Final = frozenset({"pattern", "anti-pattern", "decision", "debugging"})
 """The categories that entries are filtered by. Any other one counts as none."""
 _NAME: Final = re.compile(r"[\w./@+-]+")
-_PATH_LIKE: Final = re.compile(r"`[^`\n]+`|\S*[./]\S+")
+_PATH_LIKE: Final = re.compile(r"`[^`\n]+`|[^\s./]{0,400}+[./]\S+")
 _HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]*")
 
 
