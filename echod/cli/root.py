@@ -40,6 +40,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Get started",
         (
+            CommandEntry("demo", "demo:demo", "Watch echod work on a made-up project, in under a minute."),
             CommandEntry("init", "init:init", "Create a project's memory directory with its roles."),
             CommandEntry("add", "projects:add", "Register a project for maintenance."),
             CommandEntry("service", "service:service", "Install and control the background service."),
