@@ -137,9 +137,7 @@ def _play(home: Path) -> None:
         end_workflow()
         _until("the findings were consolidated", lambda: not list(store.glob("*/*-findings.md")))
         _show(textwrap.indent(memory.read_text().removeprefix(MEMORY), "  | "))
-        _say(
-            "Three findings became two new entries, since one was known already. In the other role a password is redacted:"
-        )
+        _say("Of three findings, one was known already. In the other role a password is redacted:")
         _show(textwrap.indent((store / "workers/MEMORY.md").read_text(), "  | "))
         _until("the service is idle", lambda: _queue(environ, "running", "queued") == 0)
     _prune_and_undo(environ, project)
@@ -168,7 +166,7 @@ def _prune_and_undo(environ: Mapping[str, str], project: Path) -> None:
     _show(f"  The file is as it was, byte for byte (SHA-256 {digest}... before and after).")
 
 
-def _long_memory() -> str:
+def long_memory() -> str:
     """Return a memory file of observations that is far over its limit."""
     parts = ["<!-- echo-schema: v1 -->\n# Planner Memory\n"]
     modules = ("orders", "billing", "search", "mail")
@@ -190,7 +188,7 @@ def _make_project(home: Path) -> Path:
         (project / ".rune/echoes" / role).mkdir(parents=True)
     (project / "tmp").mkdir()
     an_hour_ago = time.time() - 3600
-    for role, text in (("reviewer", MEMORY), (_LONG_ROLE, _long_memory())):
+    for role, text in (("reviewer", MEMORY), (_LONG_ROLE, long_memory())):
         memory = project / ".rune/echoes" / role / "MEMORY.md"
         memory.write_text(text)
         os.utime(memory, (an_hour_ago, an_hour_ago))
