@@ -13,6 +13,7 @@ from pathlib import Path
 import click
 
 from echod.cli import options
+from echod.cli.completions import complete_entry
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -264,7 +265,14 @@ def unpin(context: CommandContext, *, entry: str, path: Path | None) -> None:
 
 
 @click.command("record-access", epilog=example("echod record-access 4f1c 93ab --session $SESSION"))
-@click.argument("entries", metavar="ENTRY...", nargs=-1, required=True, help="Entry ids, or unique prefixes of them.")
+@click.argument(
+    "entries",
+    metavar="ENTRY...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_entry,
+    help="Entry ids, or unique prefixes of them.",
+)
 @click.option("--session", metavar="KEY", help="Identifies the session. Each session counts once.")
 @options.project_option
 @pass_command_context

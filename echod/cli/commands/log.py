@@ -13,6 +13,7 @@ import click
 from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.commands.undo import is_job_id
+from echod.cli.completions import complete_job
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, pluralize, sanitize, short_path, title_text, wrap
@@ -40,6 +41,7 @@ _MARKS = {"added": "+", "removed": "-", "changed": "~"}
     metavar="[JOB|PATH]",
     type=PATH_OR_NAME,
     required=False,
+    shell_complete=complete_job,
     help="A job's number, or a project; default: the current directory's, else all.",
 )
 @options.limit

@@ -14,6 +14,7 @@ import click
 
 from echod.app.context import ReadContext
 from echod.cli import options
+from echod.cli.completions import complete_pack
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -48,7 +49,9 @@ _MAX_SHOWN_TITLES = 4
 
 _NO_PACK_INSTALLED = "No doc pack is installed. `echod packs list` lists the available ones."
 
-pack_argument = click.argument("pack", help="The name of the pack, as in `echod packs list`.")
+pack_argument = click.argument(
+    "pack", shell_complete=complete_pack, help="The name of the pack, as in `echod packs list`."
+)
 
 
 @click.group(cls=CommandGroup)
@@ -169,7 +172,9 @@ def install(context: CommandContext, *, pack: str, dry_run: bool) -> None:
 
 
 @packs.command(epilog=example("echod packs update fastapi"))
-@click.argument("pack", required=False, help="Only this pack; default: all installed ones.")
+@click.argument(
+    "pack", required=False, shell_complete=complete_pack, help="Only this pack; default: all installed ones."
+)
 @options.dry_run
 @pass_command_context
 def update(context: CommandContext, *, pack: str | None, dry_run: bool) -> None:

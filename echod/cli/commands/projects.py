@@ -17,6 +17,7 @@ from echod.app.moved_projects import MovedProject
 from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.commands.status import check_liveness
+from echod.cli.completions import complete_project
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     LOCK_TIMEOUT_SECONDS,
@@ -261,7 +262,12 @@ def _check_move(context: CommandContext, moved: MovedProject) -> None:
 
 
 @click.command(epilog=example("echod remove ~/src/my-project --purge --dry-run"))
-@click.argument("path", type=PATH, help="A registered project, which may be deleted from the disk.")
+@click.argument(
+    "path",
+    type=PATH,
+    shell_complete=complete_project,
+    help="A registered project, which may be deleted from the disk.",
+)
 @click.option("--purge", is_flag=True, help="Also delete all data about the project.")
 @options.dry_run
 @options.yes

@@ -16,6 +16,7 @@ import click
 
 from echod.app.context import ReadContext
 from echod.cli import options
+from echod.cli.completions import complete_shown
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import (
@@ -76,6 +77,7 @@ _BACKTICK_RUN = re.compile(r"`{3,}")
     metavar="[PATH|ROLE|ENTRY]",
     type=PATH_OR_NAME,
     required=False,
+    shell_complete=complete_shown,
     help="A project, a role, or an entry id or prefix.",
 )
 @options.project_path_or_all

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import click
 
 from echod.cli import options
+from echod.cli.completions import complete_job
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -77,6 +78,7 @@ class _UndoPlan(NamedTuple):
     metavar="[JOB|PATH]...",
     type=PATH_OR_NAME,
     nargs=-1,
+    shell_complete=complete_job,
     help="The job's number from `echod log`, unless --last is given, and a project.",
 )
 @click.option("--last", is_flag=True, help="Undo the newest job that is not undone.")
