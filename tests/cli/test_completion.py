@@ -16,6 +16,7 @@ from tests.cli.reference import all_command_paths
 from tests.support import Home, finding_text, make_project
 
 COMPLETION_PROGRAM = """
+compopt() {{ :; }}  # only a shell that a user types into has it
 . {script}
 COMP_WORDS=({words}) COMP_CWORD={at} COMP_LINE='{words}'
 "$(complete -p echod | sed 's/.*-F \\([^ ]*\\).*/\\1/')" echod

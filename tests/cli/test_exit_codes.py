@@ -29,6 +29,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "audit": ("", OK),
     "brief": ("", USAGE),
     "claude check": ("", FAILED),
+    "claude setup": ("--dry-run", FAILED),
     "claude plugin-dir": ("", OK),
     "completion": ("bash", OK),
     "compress": ("--dry-run", USAGE),
