@@ -17,6 +17,7 @@ help:  ## list the targets
 $(READY): pyproject.toml dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "echod needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@echo "Installing echod and its tools into .venv, which takes a minute the first time ..."
 	if command -v uv >/dev/null; then \
 	  uv venv --quiet --clear --python $(PYTHON) .venv && $(UV) --require-hashes --requirement dev.lock && $(UV) --no-deps --editable .; \
 	else \
@@ -27,7 +28,7 @@ $(READY): pyproject.toml dev.lock
 setup: $(READY)  ## create .venv and install everything into it
 
 demo: $(READY)  ## watch the real service do its main job on a realistic project
-	@$(BIN)/python -m tests.demo
+	@$(BIN)/echod demo
 
 test: $(READY)  ## run the tests
 	$(BIN)/python -m pytest -n auto -m "not torture and not fuzz and not slow"

@@ -47,9 +47,9 @@ def test_a_list_in_a_variable_is_json(tmp_path: Path) -> None:
     [
         ("\n\nquiet_secnds = 3", r"config.toml:3: there is no setting quiet_secnds; did you mean quiet_seconds"),
         ("[gate]\nsesions = true", r"config.toml:2: there is no setting gate.sesions; did you mean gate.sessions"),
-        ("mode = 'sometimes'", r"config.toml:1: mode: input should be 'maintain' or 'report'"),
-        ("# x\nquiet_seconds = -1", r"config.toml:2: quiet_seconds: .*greater than or equal to 0"),
-        ("quiet_seconds = nan", r"config.toml:1: quiet_seconds: "),
+        ("mode = 'sometimes'", r"config.toml:1: mode must be 'maintain' or 'report'"),
+        ("# x\nquiet_seconds = -1", r"config.toml:2: quiet_seconds must be at least 0, not -1"),
+        ("quiet_seconds = nan", r"config.toml:1: quiet_seconds must be "),
         ("quiet_seconds =", r"config.toml:1: this is not TOML: invalid value"),
         (
             "mode = report",
@@ -87,7 +87,7 @@ def test_every_wrong_setting_is_named_at_once(tmp_path: Path) -> None:
 
 
 def test_a_wrong_variable_is_named_itself(tmp_path: Path) -> None:
-    with pytest.raises(ConfigurationError, match=r"^ECHOD_QUIET_SECONDS: quiet_seconds: "):
+    with pytest.raises(ConfigurationError, match=r"^ECHOD_QUIET_SECONDS: quiet_seconds must be a number"):
         load(tmp_path, "quiet_seconds = 3", ECHOD_QUIET_SECONDS="soon")
 
 
@@ -164,8 +164,8 @@ class TestPolicy:
         ("text", "sentence"),
         [
             ("recency_weight = 0.4", r"config.toml:1: policy: .*must add up to 1"),
-            ("traced_days = 0", r"config.toml:2: policy.traced_days: .*greater than or equal to 1"),
-            ("noise_share = 1.5", r"config.toml:2: policy.noise_share: .*less than or equal to 1"),
+            ("traced_days = 0", r"config.toml:2: policy.traced_days must be at least 1, not 0"),
+            ("noise_share = 1.5", r"config.toml:2: policy.noise_share must be at most 1, not 1.5"),
             ("noise_shar = 0.1", r"there is no setting policy.noise_shar; did you mean policy.noise_share"),
         ],
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import re
+import shutil
 import sys
 import textwrap
 import traceback
@@ -17,6 +18,9 @@ from echod.files import open_private_log
 from echod.paths import make_private_directory, paths_from_environment
 
 WIDTH = 80
+"""The columns of a file, a pipe, and a terminal that does not know its size."""
+
+_MIN_WIDTH, _MAX_WIDTH = 40, 120
 _UNSAFE = re.compile(
     r"(?P<style>\x1b\[[0-9;]{0,15}m|\r\x1b\[K)"
     r"|\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udc9f]"
@@ -25,11 +29,36 @@ UNTITLED = "(untitled)"
 _MINUTE, _HOUR, _DAY = 60, 3_600, 86_400
 
 
+def screen_width() -> int:
+    """Return the columns to use: those of the terminal, within reason; elsewhere 80."""
+    if not sys.stdout.isatty():
+        return WIDTH
+    try:
+        columns = os.get_terminal_size(sys.stdout.fileno()).columns
+    except OSError:
+        return WIDTH
+    return min(max(columns, _MIN_WIDTH), _MAX_WIDTH) if columns else WIDTH
+
+
+def draw_screen(text: str) -> None:
+    """Replace the content of the terminal by the first lines of `text` that fit."""
+    lines, height = text.splitlines(), max(shutil.get_terminal_size().lines - 1, 2)
+    if len(lines) > height:
+        lines = [*lines[: height - 1], f"... {pluralize(len(lines) - height + 1, 'more line')}"]
+    sys.stdout.flush()
+    sys.stdout.buffer.write(_CLEAR_SCREEN)  # as bytes, since text must not act on a terminal
+    sys.stdout.write("\n".join(lines))
+    sys.stdout.flush()
+
+
+_CLEAR_SCREEN = b"\x1b[H\x1b[2J"
+
+
 def wrap(text: str, *, indent: str = "", hang: str | None = None) -> str:
     """Wrap `text` to the width. `indent` starts the first line, `hang` (default: as wide as `indent`) the others."""
     return textwrap.fill(
         " ".join(text.split()),
-        WIDTH,
+        screen_width(),
         initial_indent=indent,
         subsequent_indent=" " * len(indent) if hang is None else hang,
         break_long_words=False,
@@ -139,6 +168,11 @@ def fit_path(path: str, width: int) -> str:
     """Format `path` in at most `width` columns: `~` for the home directory, and its end rather than its start."""
     short = short_path(path)
     return short if len(short) <= width else "..." + short[3 - width :]
+
+
+def fit_line(line: str) -> str:
+    """Cut a line that is wider than the screen."""
+    return line if len(line) <= screen_width() else line[: screen_width() - 3] + "..."
 
 
 def role_label(role: str) -> str:

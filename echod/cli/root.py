@@ -26,7 +26,7 @@ COMPLETE_VARIABLE: Final = "_ECHOD_COMPLETE"
 
 _SUBCOMMAND_KEY: Final = "echod.subcommand"
 
-OPTIONS_ANYWHERE: Final = frozenset({"--quiet", "--no-color"})
+OPTIONS_ANYWHERE: Final = frozenset({"-q", "--quiet", "--no-color"})
 """Options of echod itself that are also accepted after a command."""
 
 
@@ -42,10 +42,11 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Get started",
         (
+            CommandEntry("demo", "demo:demo", "Watch echod work on a made-up project, in under a minute."),
             CommandEntry("init", "init:init", "Create a project's memory directory with its roles."),
             CommandEntry("add", "projects:add", "Register a project for maintenance."),
             CommandEntry("service", "service:service", "Install and control the background service."),
-            CommandEntry("config", "config:config", "Show and check the settings."),
+            CommandEntry("config", "config:config", "Show, write and check the settings."),
             CommandEntry("doctor", "doctor:doctor", "Check the installation and suggest fixes."),
             CommandEntry("completion", "help:completion", "Print a shell completion script."),
             CommandEntry("help", "help:help_", "Show the help of echod or of one command."),
@@ -59,10 +60,10 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("brief", "search:brief", "Summarize the memory that matters for a task."),
             CommandEntry("verify", "verify:verify", "Check the files and lines that entries cite."),
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
-            CommandEntry("explain", "entries:explain", "Explain an entry's score and the rules that apply to it."),
+            CommandEntry("explain", "explain:explain", "Explain why an entry stays or leaves."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
             CommandEntry("jobs", "jobs:jobs", "List jobs, or retry one."),
-            CommandEntry("log", "undo:log", "List the changes that echod made."),
+            CommandEntry("log", "log:log", "List the changes that echod made, or show one as a diff."),
             CommandEntry("projects", "projects:projects", "List the registered projects."),
             CommandEntry("review", "review:review", "List review items, or answer them."),
             CommandEntry("remembrance", "remembrance:remembrance", "List, search and check the solutions for people."),
@@ -119,6 +120,12 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     ),
 )
 """Every command, in the order of help. Help prints the table without importing the commands."""
+
+_NEXT_STEPS: Final = (
+    ("echod help COMMAND", "Options and an example of a command."),
+    ("echod status", "The service, your projects, and what needs you."),
+    ("echod doctor", "A check of the installation, with fixes."),
+)
 
 _ENTRIES: Final = {entry.name: entry for _, entries in SECTIONS for entry in entries}
 
@@ -191,6 +198,11 @@ class LazyGroup(click.Group):
             with formatter.section(title):
                 formatter.write_dl([(entry.name, entry.summary) for entry in entries])
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002  click's
+        """Write the next steps at the end of the help."""
+        with formatter.section("Learn more"):
+            formatter.write_dl(_NEXT_STEPS)
+
 
 def complete_command(incomplete: str) -> list[CompletionItem]:
     """Return the commands whose names begin with `incomplete`."""
@@ -203,7 +215,7 @@ def complete_command(incomplete: str) -> list[CompletionItem]:
 
 @click.group("echod", cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 80})
 @click.option("--config", metavar="FILE", type=PATH, help="Read the settings from FILE.")
-@click.option("--quiet", is_flag=True, help="Print only errors and requested output.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only errors and requested output.")
 @click.option("--no-color", is_flag=True, help="Print without colours, as NO_COLOR does.")
 @click.option(
     "-V",
@@ -216,7 +228,7 @@ def complete_command(incomplete: str) -> list[CompletionItem]:
 )
 @click.pass_context
 def app(ctx: click.Context, *, config: Path | None, quiet: bool, no_color: bool) -> None:
-    """Keep the Markdown memory of coding agents healthy: nothing lost, nothing mysterious, nothing in the way."""
+    """Keep your coding agents' Markdown memory short, safe and explained."""
 
     def build_context() -> CommandContext:
         from echod.cli.context import CommandContext  # loads modules that help does not need
@@ -247,11 +259,17 @@ def run_command_line(arguments: Sequence[str]) -> int:
             app.invoke(ctx)
     except click.exceptions.Exit as end:
         return end.exit_code
-    except click.ClickException as error:
+    except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         return error.exit_code
+    except click.ClickException as error:
+        from echod.cli.output import print_error  # only an error needs them
+        from echod.cli.usage_errors import usage_sentence
+
+        print_error(usage_sentence(error, _ENTRIES))
+        return error.exit_code
     except click.Abort:
-        click.echo("Aborted!", err=True)
+        click.echo("Cancelled. Nothing was changed.", err=True)
         return ExitCode.FAILED
     return ExitCode.OK
 

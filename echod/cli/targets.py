@@ -373,4 +373,7 @@ def _match_line(match: MemoryMatch | ArchiveMatch) -> str:
 
 def _entry_not_found_error(prefix: str, scope: EntryScope) -> UsageError:
     command = "echod show --global" if isinstance(scope, GlobalScope) else "echod show"
-    return UsageError(f"No entry has an id that begins with {sanitize(prefix)!r}. `{command}` lists the entries.")
+    return UsageError(
+        f"There is no entry whose id begins with {sanitize(prefix)!r}, and no role or project of that name. "
+        f"`{command}` lists them."
+    )

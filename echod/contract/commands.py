@@ -145,7 +145,10 @@ class RuleInfo(NamedTuple):
 
 
 class ExplainReport(NamedTuple):
-    """`echod explain ENTRY`. `pinned` is the last day of the pin; dates are local."""
+    """`echod explain ENTRY`. `pinned` is the last day of the pin; dates are local.
+
+    `verdict` describes in a sentence what happens to the entry. `weights` are those of the terms; they add up to 1.
+    """
 
     id: str
     title: str
@@ -163,6 +166,8 @@ class ExplainReport(NamedTuple):
     rules: tuple[RuleInfo, ...] = ()
     confirmed_by: tuple[str, ...] = ()
     evidence: tuple[ChangedEvidence, ...] = ()
+    verdict: str = ""
+    weights: ScoreTermsInfo | None = None
     schema: int = SCHEMA
 
 
@@ -200,6 +205,41 @@ class LoggedJob(NamedTuple):
     at: Timestamp
     summary: str
     undone_by: int | None
+
+
+class EntryDiff(NamedTuple):
+    """A part of a file that a job changed. `action` is `added`, `removed` or `changed`; `id` is None for other text.
+
+    `lines` are those that were removed and added, each after `- ` or `+ `.
+    """
+
+    file: str
+    action: str
+    id: str | None
+    title: str
+    lines: tuple[str, ...]
+
+
+class FileDiff(NamedTuple):
+    """A file that a job wrote. The numbers of lines are None if it did not exist, or its content is not stored now.
+
+    `archive` is where a findings file was moved, which the job consumed.
+    """
+
+    store: str
+    file: str
+    lines_before: int | None
+    lines_after: int | None
+    archive: str | None = None
+
+
+class JobDiffReport(NamedTuple):
+    """`echod log JOB`: the changes of one job."""
+
+    job: LoggedJob
+    files: tuple[FileDiff, ...] = ()
+    entries: tuple[EntryDiff, ...] = ()
+    schema: int = SCHEMA
 
 
 class LogReport(NamedTuple):
@@ -385,6 +425,13 @@ class ShownEntry(NamedTuple):
     store: str
 
 
+class UnmanagedText(NamedTuple):
+    """A part of a memory file that is no entry. No rule changes it."""
+
+    title: str
+    lines: int
+
+
 class ShownRole(NamedTuple):
     """The summary of a role. `lines` is None if its memory file cannot be read; `problem` contains the reason.
 
@@ -402,6 +449,7 @@ class ShownRole(NamedTuple):
     findings: int
     archived: int
     problem: str | None = None
+    unmanaged: tuple[UnmanagedText, ...] = ()
 
 
 class ArchivedText(NamedTuple):

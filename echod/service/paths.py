@@ -55,7 +55,7 @@ def is_launchd_agent(environ: Mapping[str, str]) -> bool:
 
 
 def read_template(kind: str, name: str) -> str:
-    """Return the text of a template, such as ("systemd", "echod.service").
+    """Return the text of a template, such as ("systemd", "echod.service"). The kind is "" for the settings file.
 
     The templates are in the installed package, or beside it in a checkout.
 

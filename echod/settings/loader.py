@@ -324,8 +324,38 @@ def _error_message(error: Mapping[str, Any], file: SettingsFile, environ: Mappin
     location = _variable_for(keys, environ) or file.location_of(keys)
     if error["type"] == "extra_forbidden":
         return f"{location}: there is no setting {dotted}{key_suggestion(keys) or '.'}"
-    message = str(error["msg"]).replace("valid tuple", "list").removeprefix("Value error, ")
+    if (required := _required_text(error)) is not None:
+        return f"{location}: {dotted} must be {required}, not {_value_text(error.get('input'))}."
+    message = str(error["msg"]).removeprefix("Value error, ")
     return f"{location}: {dotted}: {message[:1].lower()}{message[1:]}."
+
+
+_TYPE_TEXTS: Final = {
+    "int": "a whole number",
+    "float": "a number",
+    "finite": "a number",
+    "bool": "true or false",
+    "string": "a text in quotes",
+    "tuple": "a list",
+}
+_BOUND_TEXTS: Final = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
+_MAX_VALUE_CHARACTERS: Final = 60
+
+
+def _required_text(error: Mapping[str, Any]) -> str | None:
+    """Return the values that a setting may have, as words after "must be"; None if only the library knows."""
+    kind, context = str(error["type"]), error.get("ctx") or {}
+    if kind == "literal_error":
+        return str(context.get("expected"))
+    bounds = [f"{text} {context[name]:g}" for name, text in _BOUND_TEXTS.items() if name in context]
+    if bounds:
+        return " and ".join(bounds)
+    return _TYPE_TEXTS.get(kind.partition("_")[0])
+
+
+def _value_text(value: Any) -> str:
+    text = json.dumps(value, ensure_ascii=False, default=str)
+    return text if len(text) <= _MAX_VALUE_CHARACTERS else f"{text[:_MAX_VALUE_CHARACTERS]}..."
 
 
 def _variable_for(keys: tuple[str, ...], environ: Mapping[str, str]) -> str | None:

@@ -22,7 +22,7 @@ from echod.memory.model import MAX_FILE_BYTES, Document
 from echod.store.capabilities import CapabilityCache
 from echod.store.commit.context import CommitContext, ParseCache, Tracer, no_trace
 from echod.store.errors import AlreadyUndoneError, RefusedError, StoreError, as_store_error
-from echod.store.journal.files import version_of
+from echod.store.journal.files import BlobMissingError, version_of
 from echod.store.journal.journal import Journal, RoleJournal
 from echod.store.journal.notices import (
     NOTICES,
@@ -34,7 +34,7 @@ from echod.store.journal.notices import (
     read_notices,
     read_questions,
 )
-from echod.store.journal.records import CommitRecord, RecordState
+from echod.store.journal.records import CommitRecord, RecordState, WriteRecord
 from echod.store.journal.timeline import Reading, Timeline
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.limits import EngineLimits
@@ -71,8 +71,30 @@ class MemoryCommit(NamedTuple):
     after: Document
 
 
+class FileCommit(NamedTuple):
+    """One file that a commit wrote or consumed. Paths are relative to the store.
+
+    `before` and `after` are None if the file did not exist, or if `is_known` is false and the journal has no copy.
+    `archive` is where the text of a consumed findings file is.
+    """
+
+    path: str
+    before: bytes | None
+    after: bytes | None
+    archive: str | None = None
+    is_known: bool = True
+
+
 def _is_being_committed(journal: RoleJournal) -> bool:
     return any(record.state is RecordState.INTENT for record in journal.open_records())
+
+
+def _file_commit(journal: RoleJournal, write: WriteRecord) -> FileCommit:
+    try:
+        before = journal.blobs.get(write.before_digest) if write.before_digest else None
+        return FileCommit(write.path, before, journal.blobs.get(write.after_digest))
+    except BlobMissingError:
+        return FileCommit(write.path, None, None, is_known=False)
 
 
 def list_records(journal: Journal, role: Role) -> tuple[CommitRecord, ...]:
@@ -191,6 +213,16 @@ class StoreReader:
                         if before is not None and after is not None:
                             commits.append(MemoryCommit(infos[record.seq], before, after))
         return tuple(commits)
+
+    def file_commits(self, info: CommitInfo) -> tuple[FileCommit, ...]:
+        """Return the files that a commit wrote, with their contents before and after it, and those it consumed."""
+        journal = self._journal.role_journal(info.role)
+        with as_store_error("read the journal in", self._journal.root):
+            record = self._find_record(info)
+            return (
+                *(_file_commit(journal, write) for write in record.writes),
+                *(FileCommit(consume.path, None, None, consume.archive) for consume in record.consumes),
+            )
 
     def highest_job(self) -> int:
         """Return the highest job number in the journal, after which a rebuilt database must continue; 0 for none."""

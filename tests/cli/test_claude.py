@@ -215,3 +215,67 @@ def test_a_hook_that_would_not_find_its_command_is_reported(home: Home, tmp_path
 
     assert done.returncode == 1
     assert "cannot find the command" in done.stdout
+
+
+FAKE_CLAUDE = """#!/bin/sh
+echo "$*" >> "$CLAUDE_CONFIG_DIR/calls"
+[ -z "$FAIL" ] || { echo "no such marketplace" >&2; exit 1; }
+"""
+
+
+@pytest.fixture
+def programs(tmp_path: Path) -> Path:
+    """A directory with an `echod`, and a `claude` that records its calls."""
+    directory = tmp_path / "bin"
+    directory.mkdir()
+    (tmp_path / "claude").mkdir()
+    for name, text in (
+        ("claude", FAKE_CLAUDE),
+        ("echod", f"#!{sys.executable}\nfrom echod.cli.main import main\nmain()\n"),
+    ):
+        (directory / name).write_text(text)
+        (directory / name).chmod(0o755)
+    return directory
+
+
+def test_setup_shows_its_steps_and_changes_nothing_in_a_dry_run(tmp_path: Path, programs: Path) -> None:
+    done = Home(tmp_path).echod("claude", "setup", "--summary", "--dry-run", PATH=f"{programs}:/usr/bin:/bin")
+
+    assert done.returncode == 0, done.stderr
+    assert "Run:    claude plugin marketplace add" in done.stdout
+    assert "hooks.session_summary = true" in done.stdout
+    assert not (tmp_path / "claude/calls").exists()
+
+
+def test_setup_installs_through_the_program_and_proves_that_a_report_arrives(tmp_path: Path, programs: Path) -> None:
+    config = tmp_path / "config.toml"
+    config.write_text("quiet_seconds = 3  # mine")
+    home = Home(tmp_path, {"ECHOD_CONFIG": str(config)})
+
+    done = home.echod("claude", "setup", "--summary", "--yes", PATH=f"{programs}:/usr/bin:/bin")
+
+    assert done.returncode == 0, done.stderr
+    assert "a test report arrived" in done.stdout
+    calls = (tmp_path / "claude/calls").read_text().splitlines()
+    assert calls == [command.removeprefix("claude ") for command in plugin_install_commands()]
+    assert config.read_text() == "quiet_seconds = 3  # mine\n\n[hooks]\nsession_summary = true\n"
+
+
+@pytest.mark.parametrize(("fail", "sentence"), [("1", "no such marketplace"), ("", "Confirm with --yes")])
+def test_setup_that_cannot_go_on_says_why(tmp_path: Path, programs: Path, fail: str, sentence: str) -> None:
+    yes = ["--yes"] if fail else []
+    done = Home(tmp_path).echod("claude", "setup", *yes, PATH=f"{programs}:/usr/bin:/bin", FAIL=fail)
+
+    assert done.returncode != 0
+    assert sentence in done.stderr
+
+
+def test_the_commands_of_the_plugin_run_only_echod() -> None:
+    pages = sorted((PLUGIN_DIR / "commands").glob("*.md"))
+
+    assert [page.stem for page in pages] == ["recall", "remember", "status"]
+    for page in pages:
+        front_matter = page.read_text().split("---\n")[1]
+        tools = re.findall(r"allowed-tools: (.*)", front_matter)[0]
+        assert all(re.fullmatch(r"Bash\(echod [a-z]+:\*\)", tool.strip()) for tool in tools.split(",")), tools
+        assert "description: " in front_matter

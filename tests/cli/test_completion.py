@@ -13,9 +13,10 @@ import pytest
 
 from echod.cli.root import app
 from tests.cli.reference import all_command_paths
-from tests.support import Home
+from tests.support import Home, finding_text, make_project
 
 COMPLETION_PROGRAM = """
+compopt() {{ :; }}  # only a shell that a user types into has it
 . {script}
 COMP_WORDS=({words}) COMP_CWORD={at} COMP_LINE='{words}'
 "$(complete -p echod | sed 's/.*-F \\([^ ]*\\).*/\\1/')" echod
@@ -51,13 +52,29 @@ def bash_completions(tmp_path: Path, *words: str) -> list[str]:
 def test_bash_completes_commands_and_their_options(tmp_path: Path) -> None:
     assert bash_completions(tmp_path, "unp") == ["unpin"]
     assert bash_completions(tmp_path, "help", "rev") == ["review"]
-    assert bash_completions(tmp_path, "config", "") == ["show", "path", "check"]
+    assert bash_completions(tmp_path, "config", "") == ["show", "path", "check", "init", "edit"]
     assert "--dry-run" in bash_completions(tmp_path, "prune", "--d")
 
 
 def test_bash_completes_the_choices_of_an_argument(tmp_path: Path) -> None:
     assert bash_completions(tmp_path, "raise", "4f1c", "e") == ["etched"]
     assert bash_completions(tmp_path, "completion", "") == ["bash", "zsh", "fish"]
+
+
+def test_bash_completes_entries_roles_jobs_and_projects(tmp_path: Path) -> None:
+    home = Home(tmp_path)
+    root = make_project(tmp_path / "p", "reviewer")
+    (root / ".rune/echoes/reviewer/MEMORY.md").write_text(
+        "<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n" + finding_text("Retries need a key")
+    )
+    home.run("add", root)
+    entry = home.json("show", root)["entries"][0]["id"]
+
+    assert bash_completions(tmp_path, "pin", entry[:4]) == [entry]
+    assert bash_completions(tmp_path, "show", "rev") == ["reviewer"]
+    assert str(root) in bash_completions(tmp_path, "remove", "")
+    home.run("forget", entry, root, "--yes")
+    assert bash_completions(tmp_path, "undo", "") == ["1"]
 
 
 @pytest.mark.parametrize("path", all_command_paths(), ids=" ".join)

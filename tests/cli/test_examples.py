@@ -36,6 +36,8 @@ PLACEHOLDERS: Final = {"JOB": "7", "ID": "7", "N": "7", "DATE": "2026-11-20", "P
 SKIPPED_COMMANDS: Final = {
     "make": "the demo and the tests are run by themselves",
     "pipx": "it would install into this machine",
+    "uv": "it would install into this machine",
+    "echod demo": "tests/cli/test_demo.py runs it",
     "echod service": "there need be no service manager; tests/service has a real one",
 }
 """Commands in the README that are only parsed here, with the reason."""

@@ -17,6 +17,7 @@ from echod.errors import EchodError, ExitCode
 from tests.cli.reference import all_command_paths
 
 TESTED_ELSEWHERE: Final = {
+    "demo": "tests/cli/test_demo.py: it runs the service",
     "hook": "tests/hooks: it always ends with 0 and ends the process",
     "service": "tests/service: it would speak to this machine's service manager",
 }
@@ -28,6 +29,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "audit": ("", OK),
     "brief": ("", USAGE),
     "claude check": ("", FAILED),
+    "claude setup": ("--dry-run", FAILED),
     "claude plugin-dir": ("", OK),
     "completion": ("bash", OK),
     "compress": ("--dry-run", USAGE),
@@ -35,6 +37,8 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "config path": ("", OK),
     "config show": ("", OK),
     "consolidate": ("--dry-run", USAGE),
+    "config edit": ("", FAILED),
+    "config init": ("", OK),
     "doctor": ("", FAILED),
     "elevate": ("4f1c --dry-run", USAGE),
     "explain": ("4f1c", USAGE),
@@ -119,6 +123,8 @@ def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("ECHOD_STATE_DIR", str(tmp_path / "state"))
     monkeypatch.setenv("ECHOD_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(home / "claude"))
+    for name in ("VISUAL", "EDITOR"):
+        monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(home)
     return home
 

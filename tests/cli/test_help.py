@@ -55,7 +55,7 @@ def test_help_as_a_command_shows_what_the_option_shows(words: list[str], capsys:
 def test_help_of_an_unknown_command_suggests_similar_ones(capsys: pytest.CaptureFixture[str]) -> None:
     assert run_command_line(["help", "prun"]) == 2
 
-    assert "Did you mean one of: 'prune', 'run'?" in capsys.readouterr().err
+    assert "Did you mean prune or run?" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("words", [["--quiet", "projects"], ["projects", "--quiet"], ["projects", "--no-color"]])

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from echod.cli import output
-from echod.cli.commands import status
+from echod.cli import output, status_screen
+from echod.cli.context import colorize
 from echod.contract.status import (
     DaemonInfo,
     GateReport,
@@ -49,7 +49,8 @@ def test_a_long_path_shows_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     assert output.fit_path(LONG_PATH, 40).endswith("/.rune/echoes")
 
 
-def test_a_status_with_long_names_fits_into_eighty_columns() -> None:
+@pytest.mark.parametrize("detail", status_screen.Detail)
+def test_a_status_with_long_names_fits_into_eighty_columns(detail: status_screen.Detail) -> None:
     now = time.time()
     role = "a-role-with-quite-a-long-name"
     report = StatusReport(
@@ -70,6 +71,66 @@ def test_a_status_with_long_names_fits_into_eighty_columns() -> None:
         ),
     )
 
-    screen = status.render_status(report, now)
+    screen = status_screen.render_status(report, now, detail)
 
     assert max(map(len, screen.splitlines())) <= 80
+
+
+def report_of(*stores: StoreInfo, health: Health = Health.HEALTHY, warnings: tuple[StatusWarning, ...] = ()) -> str:
+    report = StatusReport(health, warnings, DaemonInfo(4711, "0.1.0", 80_000), stores=stores)
+    return status_screen.render_status(report, time.time())
+
+
+def test_a_calm_project_is_one_line_and_its_roles_are_not_listed() -> None:
+    roles = tuple(RoleInfo(f"role-{number}", 20, 150, {"etched": 1}) for number in range(20))
+
+    screen = report_of(StoreInfo("/srv/shop/.rune/echoes", roles, GateReport("idle")))
+
+    assert "  /srv/shop  idle" in screen.splitlines()
+    assert "role-" not in screen
+    assert "1 project, 20 roles, 20 entries." in screen
+
+
+def test_a_project_that_needs_attention_comes_before_the_calm_ones() -> None:
+    calm = [StoreInfo(f"/srv/calm-{number}/.rune/echoes", (), GateReport("idle")) for number in range(30)]
+    over = StoreInfo("/srv/shop/.rune/echoes", (RoleInfo("planner", 151, 150),), GateReport("active"), review=2)
+
+    screen = report_of(*calm, over)
+
+    first = screen.partition("\nProjects\n")[2].splitlines()[0]
+    assert first.split() == [
+        "/srv/shop",
+        "busy",
+        "planner",
+        "151/150",
+        "lines",
+        "OVER;",
+        "2",
+        "to",
+        "review",
+        "(echod",
+        "review)",
+    ]
+    assert "... and 19 more stores, none of which needs you" in screen
+    assert len(screen.splitlines()) < 24
+
+
+def test_a_healthy_service_has_no_red_mark() -> None:
+    notice = StatusWarning("memory-too-long", Severity.NOTICE, time.time(), "It is long.", "echod prune")
+
+    screen = report_of(warnings=(notice,))
+
+    assert "\n- It is long. [memory-too-long" in screen
+    assert "\x1b[31m" not in colorize(screen)
+
+
+def test_warnings_are_counted_and_the_worst_comes_first() -> None:
+    now = time.time()
+    kinds = (Severity.NOTICE, Severity.WARNING, Severity.ERROR, *[Severity.NOTICE] * 9)
+    warnings = tuple(StatusWarning(f"w{number}", kind, now, "Text.", "") for number, kind in enumerate(kinds))
+
+    screen = report_of(health=Health.DEGRADED, warnings=warnings)
+
+    assert "1 error, 1 warning, 10 notices" in screen
+    assert screen.index("! Text. [w2") < screen.index("! Text. [w1") < screen.index("- Text. [w0")
+    assert "... and 7 more: echod status -v" in screen

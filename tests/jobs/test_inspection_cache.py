@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from echod import files
-from echod.cli.commands.status import findings_count_text
+from echod.cli.status_screen import findings_count_text
 from echod.contract.status import MAX_COUNTED_FINDINGS, RoleInfo
 from echod.files import file_version
 from echod.inspection import (

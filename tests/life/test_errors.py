@@ -303,7 +303,7 @@ ERROR_CASES = (
     ErrorCase("newer-run", _newer_database, ("run", "--once", "{root}"), 1, NEWER),
     ErrorCase("unknown-jobs", _unknown_database, ("jobs",), 1, UNKNOWN),
     ErrorCase("unknown-run", _unknown_database, ("run", "--once", "{root}"), 1, UNKNOWN),
-    ErrorCase("unknown-command", _no_setup, ("statsu",), 2, ("No such command 'statsu'", "status")),
+    ErrorCase("unknown-command", _no_setup, ("statsu",), 2, ("There is no command `echod statsu`", "status")),
     ErrorCase("no-question", _write_many_entries, ("reset", "{root}"), 2, ("no terminal to ask at", "--yes")),
 )
 

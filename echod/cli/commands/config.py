@@ -1,10 +1,13 @@
-"""`echod config`: show the effective settings with their sources, print the path of their file, or check them."""
+"""`echod config`: show the effective settings with their sources, write and edit their file, or check them."""
 
 from __future__ import annotations
 
 import json as json_format
+import shlex
+import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import click
 
@@ -14,16 +17,18 @@ from echod.cli.output import WIDTH, fit_path, pluralize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.contract.commands import ConfigReport, SettingInfo
 from echod.contract.status import to_json
+from echod.errors import EchodError, os_reason
+from echod.files import write_private
 from echod.settings import loader
 from echod.settings.loader import SettingSource, SettingSourceKind
 
-_KEY_WIDTH = 31
+_KEY_WIDTH = 30
 _VALUE_WIDTH = 12
 
 
 @click.group(cls=CommandGroup)
 def config() -> None:
-    """Show and check the settings."""
+    """Show, write and check the settings."""
 
 
 @config.command(epilog=example("echod config show --json"))
@@ -32,7 +37,8 @@ def config() -> None:
 def show(context: CommandContext, *, json: bool) -> None:
     """List the effective settings and the source of each.
 
-    A source is a file and line, an environment variable, or the default.
+    Those that differ from the default come first, marked with *. A source is
+    a file and line, an environment variable, or the default.
     """
     sources = _effective_settings(context)
     if json:
@@ -60,11 +66,67 @@ def check(context: CommandContext) -> None:
     file, name = context.paths.config_file, short_path(str(context.paths.config_file))
     if file.exists():
         summary = f"{name} is valid and sets {pluralize(counts[SettingSourceKind.FILE], 'value')}"
+    elif not counts[SettingSourceKind.VARIABLE]:
+        click.echo("No settings file; the defaults apply. To write one: echod config init")
+        return
     else:
-        summary = f"{name} does not exist, and is not required"
+        summary = f"There is no {name}"
     variables = counts[SettingSourceKind.VARIABLE]
     variables_text = f"; variables set {variables}" if variables else ""
     click.echo(wrap(f"{summary}{variables_text}. The others are the defaults."))
+
+
+@config.command(epilog=example("echod config init"))
+@options.dry_run
+@pass_command_context
+def init(context: CommandContext, *, dry_run: bool) -> None:
+    """Write a settings file in which every setting is a comment.
+
+    An existing file is never changed.
+    """
+    file = context.paths.config_file
+    if file.exists():
+        raise EchodError(f"{short_path(str(file))} exists already. To change it: echod config edit")
+    if dry_run:
+        click.echo(f"Would write {short_path(str(file))}, with every setting as a comment.")
+        return
+    _write_example(file)
+    context.print_info(
+        f"Wrote {short_path(str(file))}, with every setting as a comment. To change it: echod config edit"
+    )
+
+
+@config.command(epilog=example("echod config edit"))
+@pass_command_context
+def edit(context: CommandContext) -> None:
+    """Open the settings file in your editor, and check it afterwards.
+
+    The editor is $VISUAL or $EDITOR. The file is written first if there is none.
+    """
+    editor = context.environ.get("VISUAL") or context.environ.get("EDITOR")
+    file = context.paths.config_file
+    if not editor:
+        raise EchodError(f"Set VISUAL or EDITOR to your editor, or open {file} yourself.")
+    if not file.exists():
+        _write_example(file)
+    try:
+        code = subprocess.run([*shlex.split(editor), str(file)], check=False).returncode
+    except (OSError, ValueError) as error:
+        raise EchodError(f"The editor {editor} cannot be started. Set VISUAL or EDITOR to another one.") from error
+    if code != 0:
+        raise EchodError(f"The editor ended with {code}. The settings were not checked.")
+    _ = _effective_settings(context)
+    context.print_info("The settings are valid. The service reads them after: echod service restart")
+
+
+def _write_example(file: Path) -> None:
+    from echod.service.paths import read_template  # loads importlib.resources
+
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        write_private(file, read_template("", "config.example.toml").encode())
+    except OSError as error:
+        raise EchodError(f"{file} cannot be written: {os_reason(error)}.") from error
 
 
 def _effective_settings(context: CommandContext) -> tuple[SettingSource, ...]:
@@ -93,15 +155,26 @@ def _settings_lines(context: CommandContext, sources: Sequence[SettingSource]) -
     for name, location in locations:
         absent = "" if location.exists() else "  (missing)"
         yield f"{name:<14} {fit_path(str(location), WIDTH - 15 - len(absent))}{absent}"
+    changed = [source for source in sources if source.value != source.default]
     yield ""
+    for source in changed:
+        yield from _setting_lines(source, "*")
+    if changed:
+        yield ""
     for source in sources:
-        yield from _setting_lines(source)
+        if source not in changed:
+            yield from _setting_lines(source, " ")
+    yield ""
+    if changed:
+        yield f"* {pluralize(len(changed), 'setting differs', 'settings differ')} from the default."
+    else:
+        yield "All settings have their defaults. To change some: echod config edit"
 
 
-def _setting_lines(setting: SettingSource) -> Iterator[str]:
+def _setting_lines(setting: SettingSource, mark: str) -> Iterator[str]:
     value = json_format.dumps(setting.value, ensure_ascii=False)
     source = setting.kind.value if setting.location is None else setting.location
-    row = f"{setting.key:<{_KEY_WIDTH}} {value:<{_VALUE_WIDTH}}"
+    row = f"{mark} {setting.key:<{_KEY_WIDTH}} {value:<{_VALUE_WIDTH}}"
     if len(fitted_source := fit_path(source, WIDTH)) <= WIDTH - len(row) - 1:
         yield f"{row} {fitted_source}"
     else:

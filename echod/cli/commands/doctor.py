@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
@@ -32,9 +32,10 @@ _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM:
 @click.argument("path", type=PATH, required=False, help="Check only this project.")
 @click.option("--fix", is_flag=True, help="Delete leftovers of echod's own in projects, after asking.")
 @options.yes
+@click.option("-v", "--verbose", is_flag=True, help="List the checks that passed, too.")
 @options.json
 @pass_command_context
-def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, json: bool) -> None:
+def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, verbose: bool, json: bool) -> None:
     """Check the installation and suggest fixes.
 
     Exits with 1 if there is a problem. Without --fix no file of a project is written.
@@ -54,7 +55,7 @@ def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, 
         mounts=read_mounts(),
     )
     report = run_checks(doctor_context, None if path is None else _project_or_root(context, path))
-    click.echo(to_json(report) if json else context.colored("\n".join(_report_lines(report))))
+    click.echo(to_json(report) if json else context.colored("\n".join(_report_lines(report, verbose=verbose))))
     raise click.exceptions.Exit(ExitCode.OK if report.healthy else ExitCode.FAILED)
 
 
@@ -81,23 +82,35 @@ def _settings_or_defaults(context: CommandContext) -> Settings:
         return Settings()  # one of the checks reports invalid settings
 
 
-def _report_lines(report: DoctorReport) -> Iterator[str]:
-    path: str | None = None
-    for check in report.checks:
-        if check.path is not None and check.path != path:
-            yield f"\n{short_path(check.path)}"
-        elif check.path is None and path is not None:
+def _report_lines(report: DoctorReport, *, verbose: bool) -> Iterator[str]:
+    """Format the checks: problems first, then notes; the passed ones only count, unless all are asked for."""
+    problems, notes, passed = (
+        [check for check in report.checks if check.result is result]
+        for result in (CheckResult.PROBLEM, CheckResult.NOTE, CheckResult.OK)
+    )
+    for checks in (problems, notes, passed if verbose else []):
+        if checks:
+            yield from _section_lines(checks)
             yield ""
+    verdict = pluralize(len(problems), "problem") if problems else "No problems"
+    notes_text = f", {pluralize(len(notes), 'note')}" if notes else ""
+    passed_text = f"{pluralize(len(passed), 'check')} passed"
+    yield f"{verdict}{notes_text}; {passed_text}{'' if verbose else ' (-v lists them)'}."
+
+
+def _section_lines(checks: Sequence[Check]) -> Iterator[str]:
+    path: str | None = None
+    for check in checks:
+        if check.path is not None and check.path != path:
+            yield short_path(check.path)
         path = check.path
         yield from _check_lines(check)
-    problems = sum(check.result is CheckResult.PROBLEM for check in report.checks)
-    notes = sum(check.result is CheckResult.NOTE for check in report.checks)
-    verdict = pluralize(problems, "problem") if problems else "No problems"
-    notes_text = f", {pluralize(notes, 'note')}" if notes else ""
-    yield f"\n{verdict}{notes_text}."
 
 
 def _check_lines(check: Check) -> Iterator[str]:
-    yield wrap(check.text, indent=_MARKS[check.result])
+    """Format a check. Each line of its text is a paragraph, as in a list of wrong settings."""
+    first, *others = check.text.splitlines() or [""]
+    yield wrap(first, indent=_MARKS[check.result])
+    yield from (wrap(line.strip(), indent="    ") for line in others if line.strip())
     if check.fix:
         yield wrap(check.fix, indent="    > ", hang="      ")

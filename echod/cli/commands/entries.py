@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
@@ -14,8 +13,8 @@ from pathlib import Path
 import click
 
 from echod.cli import options
+from echod.cli.completions import complete_entry
 from echod.cli.context import CommandContext
-from echod.cli.evidence import changed_evidence_of, evidence_lines
 from echod.cli.execute import (
     Change,
     Confirmation,
@@ -26,7 +25,7 @@ from echod.cli.execute import (
     make_change,
     report_already_so,
 )
-from echod.cli.output import iso_date, pluralize, role_label, sanitize, short_path, title_text, wrap
+from echod.cli.output import pluralize, role_label, sanitize, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
     ArchiveMatch,
@@ -34,24 +33,18 @@ from echod.cli.targets import (
     check_named,
     entry_heading,
     find_entry,
-    find_in_memory,
     find_to_change,
     global_flag,
     list_archive_matches,
-    parse_as_of,
     parse_scope,
-    read_facts,
 )
 from echod.clock import local_date
-from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
-from echod.contract.evidence import ChangedEvidence
-from echod.contract.status import to_json
-from echod.inspection.entry_facts import record_entries, with_confirmations
+from echod.inspection.entry_facts import record_entries
 from echod.jobs import manual
 from echod.jobs.archives import ArchivedCopy
 from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.model import Layer
-from echod.memory.policy import Explanation, Rule, build_explanation
+from echod.memory.policy import Rule
 from echod.memory.policy.manual import AlreadyRestored, EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
 from echod.memory.policy_model import SHORTENING_RULES
@@ -72,9 +65,6 @@ class SettableLayer(StrEnum):
     ETCHED = "etched"
     NOTES = "notes"
     INSCRIBED = "inscribed"
-
-
-_CONVERSATION = re.compile(r"conversation-(\d{1,10})(?:\.md)?")
 
 
 @click.command("raise", epilog=example("echod raise 4f1c etched"))
@@ -244,85 +234,6 @@ def _job_step(kind: JobKind, role: Role, action: Callable[[JobContext], JobOutco
     return lambda runner: runner.run(ManualJob(kind, role), action).describe(role_label(role.name))
 
 
-@click.command(epilog=example("echod explain 4f1c ~/src/my-project --as-of 2027-03-01"))
-@options.entry
-@options.project_path_or_all
-@options.as_of
-@options.json
-@pass_command_context
-def explain(context: CommandContext, *, entry: str, path: Path | None, as_of: str | None, json: bool) -> None:
-    """Explain an entry's score and the rules that apply to it.
-
-    For an archived conversation (conversation-012), list its sources and what was left out.
-    """
-    with context.open_read_context() as read_context:
-        if (name := _CONVERSATION.fullmatch(entry)) is not None:
-            from echod.cli.commands.session_views import explain_archive
-
-            explain_archive(context, read_context, path, int(name[1]), as_json=json)
-            return
-        (match,) = find_in_memory(context, read_context, path, [entry])
-        policy = read_context.maintenance_policy(match.role.store.project).policy
-        today = parse_as_of(as_of, context.now())
-        facts = read_facts(read_context, match.role, today, match.document)
-        facts = with_confirmations(match.role, facts, match.document, 0)
-        explanation = build_explanation(match.role.name, match.document, match.id, facts, policy, today)
-        evidence = changed_evidence_of(read_context, match, context.now())
-    assert explanation is not None  # noqa: S101  the entry was just found in this document
-    report = _explain_report(match.role, explanation, evidence)
-    click.echo(to_json(report) if json else "\n".join(_explain_lines(report)))
-
-
-def _explain_report(role: Role, explanation: Explanation, evidence: tuple[ChangedEvidence, ...]) -> ExplainReport:
-    terms = explanation.terms
-    return ExplainReport(
-        id=explanation.id,
-        title=explanation.title,
-        layer=explanation.layer and explanation.layer.value,
-        protected=explanation.is_protected,
-        pinned=iso_date(explanation.pinned_until),
-        score=explanation.score,
-        terms=ScoreTermsInfo(terms.importance, terms.relevance, terms.recency) if terms else None,
-        action=explanation.action.value,
-        verified=explanation.verified.isoformat(),
-        idle_days=explanation.idle_days,
-        references=explanation.references,
-        store=role.store.key,
-        role=role.name,
-        rules=tuple(
-            RuleInfo(rule.name.value, rule.applies, iso_date(rule.applies_on), rule.rank, rule.queue_length, rule.text)
-            for rule in explanation.rules
-        ),
-        confirmed_by=explanation.confirmed_by,
-        evidence=evidence,
-    )
-
-
-def _explain_lines(report: ExplainReport) -> Iterator[str]:
-    yield wrap(title_text(report.title), indent=f"{report.id}  ")
-    yield f"{report.layer or 'unknown layer'}, in {report.role}  {short_path(report.store)}"
-    if report.terms is not None:
-        yield (
-            f"score {report.score:.3f}: importance {report.terms.importance:.2f}, relevance "
-            f"{report.terms.relevance:.2f}, recency {report.terms.recency:.2f}"
-        )
-    yield f"verified {report.verified}, {pluralize(report.references, 'reference')}"
-    if report.confirmed_by:
-        yield wrap(f"the same lesson was learned in {', '.join(report.confirmed_by)}, which protects it")
-    if report.pinned:
-        yield f"pinned until {report.pinned}: no rule removes it"
-    if report.evidence:
-        yield "Evidence:"
-        yield from evidence_lines(report.evidence)
-    if report.protected:
-        yield "It is protected: only you change or remove it."
-        return
-    yield f"Prune would {report.action} it."
-    for rule in report.rules:
-        when = "now" if rule.applies else rule.applies_on or "-"
-        yield wrap(rule.text, indent=f"  {rule.name:<16} {when:<10}  ")
-
-
 @click.command(epilog=example("echod pin 4f1c ~/src/my-project"))
 @options.entry
 @options.project_path_or_all
@@ -354,7 +265,14 @@ def unpin(context: CommandContext, *, entry: str, path: Path | None) -> None:
 
 
 @click.command("record-access", epilog=example("echod record-access 4f1c 93ab --session $SESSION"))
-@click.argument("entries", metavar="ENTRY...", nargs=-1, required=True, help="Entry ids, or unique prefixes of them.")
+@click.argument(
+    "entries",
+    metavar="ENTRY...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_entry,
+    help="Entry ids, or unique prefixes of them.",
+)
 @click.option("--session", metavar="KEY", help="Identifies the session. Each session counts once.")
 @options.project_option
 @pass_command_context

@@ -9,6 +9,7 @@ import click
 
 from echod.app.context import process_is_alive
 from echod.cli import options
+from echod.cli.completions import complete_failed_job
 from echod.cli.context import CommandContext
 from echod.cli.options import WholeNumber
 from echod.cli.output import WIDTH, fit_path, format_timestamp, wrap
@@ -23,6 +24,7 @@ MAX_JOB_ID: Final = 2**63 - 1
 """The largest number that the database can give a job."""
 
 _INTERRUPTED_STATE = "interrupted"
+_MAX_RETRYABLE = 1_000
 
 
 @click.group(cls=CommandGroup, invoke_without_command=True, epilog=example("echod jobs --json"))
@@ -44,7 +46,13 @@ def jobs(ctx: click.Context, *, limit: int, json: bool) -> None:
 
 
 @jobs.command(epilog=example("echod jobs retry 17"))
-@click.argument("job", metavar="ID", type=WholeNumber(1, MAX_JOB_ID), help="The number of the job.")
+@click.argument(
+    "job",
+    metavar="ID",
+    type=WholeNumber(1, MAX_JOB_ID),
+    shell_complete=complete_failed_job,
+    help="The number of the job.",
+)
 @pass_command_context
 def retry(context: CommandContext, *, job: int) -> None:
     """Retry a job that failed or was given up."""
@@ -62,6 +70,12 @@ def _read_jobs(context: CommandContext, limit: int) -> tuple[Job, ...]:
         return ()
     with database:
         return QueueView(database).list_jobs(limit=limit)
+
+
+def read_retryable_jobs(context: CommandContext) -> tuple[Job, ...]:
+    """Return the jobs that `echod jobs retry` takes, newest first."""
+    retryable = (JobState.DEAD, JobState.QUEUED)
+    return tuple(job for job in _read_jobs(context, _MAX_RETRYABLE) if job.state in retryable)
 
 
 def _job_row(job: Job) -> JobInfo:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime
+from difflib import get_close_matches
 from enum import Enum
 from functools import partial
 from pathlib import Path
@@ -13,6 +14,7 @@ import click
 
 from echod.app.context import ReadContext
 from echod.cli import options
+from echod.cli.completions import complete_pack
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -26,7 +28,7 @@ from echod.cli.execute import (
     refusal,
     report_already_so,
 )
-from echod.cli.output import pluralize, problem_line, sanitize, short_path, wrap
+from echod.cli.output import fit_line, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.cli.targets import select_stores
 from echod.contract.commands import PacksReport
@@ -47,7 +49,9 @@ _MAX_SHOWN_TITLES = 4
 
 _NO_PACK_INSTALLED = "No doc pack is installed. `echod packs list` lists the available ones."
 
-pack_argument = click.argument("pack", help="The name of the pack, as in `echod packs list`.")
+pack_argument = click.argument(
+    "pack", shell_complete=complete_pack, help="The name of the pack, as in `echod packs list`."
+)
 
 
 @click.group(cls=CommandGroup)
@@ -66,7 +70,9 @@ def list_(context: CommandContext, *, json: bool) -> None:
         click.echo(to_json(report))
         return
     lines = [_list_line(info) for info in report.packs]
-    click.echo("\n".join(["Available doc packs:", *lines, *map(problem_line, report.problems)]))
+    absent = any(not info.installed for info in report.packs)
+    hint = ["\nInstall one for all projects: echod packs install NAME"] if absent else []
+    click.echo("\n".join(["Available doc packs:", *lines, *map(problem_line, report.problems), *hint]))
 
 
 @packs.command(epilog=example("echod packs status --json"))
@@ -105,7 +111,8 @@ def read_pack_inventory(context: CommandContext) -> PackInventory:
 
 def _list_line(info: PackInfo) -> str:
     if not info.installed:
-        return f"  {info.name:<15} ○ not installed"
+        title = f"  {sanitize(info.title)}" if info.title else ""
+        return fit_line(f"  {info.name:<15} ○ not installed{title}")
     date_text = f", {info.installed_at[:10]}" if info.installed_at else ""
     version = f"v{sanitize(info.version)}" if info.version else "version not known"
     update_text = ""
@@ -156,12 +163,18 @@ def install(context: CommandContext, *, pack: str, dry_run: bool) -> None:
     inventory = read_pack_inventory(context)
     state = _find_pack(context, inventory, pack)
     if state.pack is None and state.installed.manifest is None:
-        raise UsageError(f"No registry has a doc pack {sanitize(pack)}. `echod packs list` lists the available ones.")
+        close = get_close_matches(pack, [one.stack for one in inventory.packs.packs], n=1)
+        suggestion = f" Did you mean {close[0]}?" if close else ""
+        raise UsageError(
+            f"No registry has a doc pack {sanitize(pack)}.{suggestion} `echod packs list` lists the available ones."
+        )
     _install_or_update(context, state, inventory.stale_after_days, _Mode.INSTALL, dry_run=dry_run)
 
 
 @packs.command(epilog=example("echod packs update fastapi"))
-@click.argument("pack", required=False, help="Only this pack; default: all installed ones.")
+@click.argument(
+    "pack", required=False, shell_complete=complete_pack, help="Only this pack; default: all installed ones."
+)
 @options.dry_run
 @pass_command_context
 def update(context: CommandContext, *, pack: str | None, dry_run: bool) -> None:

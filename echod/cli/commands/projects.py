@@ -16,7 +16,8 @@ from echod.app.forget_project import ProjectData, close_commits, delete_project_
 from echod.app.moved_projects import MovedProject
 from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
-from echod.cli.commands.status import check_liveness, findings_count_text
+from echod.cli.commands.status import check_liveness
+from echod.cli.completions import complete_project
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     LOCK_TIMEOUT_SECONDS,
@@ -30,6 +31,7 @@ from echod.cli.leftovers import settle_and_report
 from echod.cli.options import PATH
 from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
+from echod.cli.status_screen import findings_count_text
 from echod.cli.targets import select_project_to_change
 from echod.clock import local_date
 from echod.contract.commands import ProjectInfo, ProjectsReport
@@ -61,7 +63,7 @@ def add(context: CommandContext, *, path: Path) -> None:
     is_new = _project_registry(context).add(project)
     context.notify_daemon()
     short_root = short_path(str(project))
-    context.print_info(f"{short_root} is maintained from now on." if is_new else f"{short_root} is registered already.")
+    context.print_info(f"Registered {short_root}." if is_new else f"{short_root} is registered already.")
     with context.open_read_context() as read_context:
         for store in context.list_stores(project):
             _print_store(context, read_context, store)
@@ -69,13 +71,18 @@ def add(context: CommandContext, *, path: Path) -> None:
                 click.echo(problem_line(item.describe(), indent="  "))
     for item in find_linked_stores(project):
         click.echo(problem_line(item.describe(), indent="  "))
-    quoted = shlex.quote(str(project))
-    context.print_info(f"To list every entry that would be removed: echod prune {quoted} --dry-run")
+    here = context.current_project() == project
+    where = "" if here else f" {_typed_path(project)}"
+    context.print_info(f"Preview:  echod prune --dry-run{where}")
     if not check_liveness(context).is_answering:
-        context.print_info(
-            f"The service is not running. To start it: {start_hint(sys.platform, context.environ)}; "
-            f"or work once: echod run --once {quoted}"
-        )
+        context.print_info(f"Once:     echod run --once{where}")
+        context.print_info(f"Start:    {start_hint(sys.platform, context.environ)}")
+
+
+def _typed_path(path: Path) -> str:
+    """Return a path as a user types it, with `~` where a shell expands it."""
+    text = short_path(str(path))
+    return text if shlex.quote(text.removeprefix("~")) == text.removeprefix("~") else shlex.quote(str(path))
 
 
 def adopt_if_moved(context: CommandContext, project: Path) -> None:
@@ -94,31 +101,40 @@ def _print_store(context: CommandContext, read_context: ReadContext, store: Stor
         click.echo(wrap(f"{name}: {info.problem}", indent="  ! "))
         return
     context.print_info(f"  {name}: {pluralize(len(info.roles), 'role')}, {findings_count_text(info.roles)}")
+    calm = 0
     for role in info.roles:
-        lines = _first_prune_lines(read_context, Role(store, role.name), role, local_date(context.now()))
-        context.print_info("\n".join(lines))
+        lines = list(_first_prune_lines(read_context, Role(store, role.name), role, local_date(context.now())))
+        calm += not lines
+        if lines:
+            context.print_info("\n".join(lines))
+    if calm:
+        others = f"{pluralize(calm, 'other role')}" if calm < len(info.roles) else "All of them"
+        context.print_info(f"    {others}: within the limit of {line_limit} lines")
 
 
 def _first_prune_lines(read_context: ReadContext, role: Role, info: RoleInfo, today: date) -> Iterator[str]:
-    """Describe the first prune of a role, and why it may wait. Read-only."""
+    """Describe the first prune of a role, and why it may wait; nothing if there is none. Read-only."""
     problem = info.problem
+    plan = None
     if not problem:
         try:
             plan = plan_role_file(read_context, JobKind.PRUNE, role, today)
         except EchodError as error:
             problem = str(error)
-    if problem:
+    if plan is None:
         yield problem_line(f"{role.name}: {problem}", indent="    ")
         return
-    yield wrap(_first_prune_sentence(info, plan), indent=f"    {role.name}: ", hang="      ")
+    if not plan.has_changes and not plan.file.note:
+        return
+    yield wrap(_first_prune_sentence(info, plan), indent=f"    {role.name}  ", hang="      ")
     if plan.has_changes and (delay_reason := _delay_reason(read_context, role, plan)) is not None:
         yield wrap(delay_reason, indent="      ")
 
 
 def _first_prune_sentence(info: RoleInfo, plan: RoleFilePlan) -> str:
-    size = f"{info.lines} of {info.limit} lines"
+    size = f"{info.lines}/{info.limit} lines"
     if not plan.has_changes:
-        return f"{size}; {sanitize(plan.file.note)}" if plan.file.note else f"{size}; nothing to remove"
+        return f"{size}; {sanitize(plan.file.note or '')}"
     return f"{size}; the first maintenance: {plan.summary}"
 
 
@@ -246,7 +262,12 @@ def _check_move(context: CommandContext, moved: MovedProject) -> None:
 
 
 @click.command(epilog=example("echod remove ~/src/my-project --purge --dry-run"))
-@click.argument("path", type=PATH, help="A registered project, which may be deleted from the disk.")
+@click.argument(
+    "path",
+    type=PATH,
+    shell_complete=complete_project,
+    help="A registered project, which may be deleted from the disk.",
+)
 @click.option("--purge", is_flag=True, help="Also delete all data about the project.")
 @options.dry_run
 @options.yes

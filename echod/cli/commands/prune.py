@@ -219,9 +219,13 @@ def _show_or_run(
         click.echo(to_json(PlanReport(entries, tuple(plan.file for plan in plans))))
         return
     changed = [plan for plan in plans if plan.has_changes]
-    lines = [line for plan in plans for line in _plan_lines(plan, show_entries=write_options.dry_run)]
+    shown = [plan for plan in plans if plan.has_changes or plan.file.note]
+    lines = [line for plan in shown for line in _plan_lines(plan, show_entries=write_options.dry_run)]
+    if calm := len(plans) - len(shown):
+        noun = pluralize(calm, "other role" if shown else "role")
+        lines.append(f"Nothing to {kind.value} in {noun}: {'it is' if calm == 1 else 'they are'} within the limit.")
     if write_options.dry_run and changed:
-        lines.append("\ndocs/lifecycle.md describes the rules. For one entry: echod explain ID")
+        lines.append("\nWhy one entry leaves: echod explain ID. All rules: docs/lifecycle.md")
     change = Change(
         preview="\n".join(lines),
         steps=[partial(_run_job, kind, plan.role) for plan in changed],
@@ -234,7 +238,7 @@ def _show_or_run(
 
 def _plan_lines(plan: RoleFilePlan, *, show_entries: bool) -> Iterator[str]:
     yield f"{plan.role.name}  {short_path(plan.role.store.key)}"
-    if plan.summary:
+    if plan.summary and plan.has_changes:
         yield wrap(plan.summary, indent="  ")
     if plan.file.note:
         yield wrap(plan.file.note, indent="  ")

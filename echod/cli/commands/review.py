@@ -10,6 +10,7 @@ import click
 
 from echod.app.context import ReadContext
 from echod.cli import options
+from echod.cli.completions import complete_review_item
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change, refusal
 from echod.cli.output import format_timestamp, pluralize, sanitize, short_path, wrap
@@ -51,7 +52,12 @@ def review(ctx: click.Context, *, json: bool, path: Path | None = None) -> None:
 
 
 ids_argument = click.argument(
-    "ids", metavar="ID...", nargs=-1, required=True, help="Ids from `echod review`, or unique prefixes of them."
+    "ids",
+    metavar="ID...",
+    nargs=-1,
+    required=True,
+    shell_complete=complete_review_item,
+    help="Ids from `echod review`, or unique prefixes of them.",
 )
 
 
@@ -133,6 +139,12 @@ def _answerable_stores(context: CommandContext, read_context: ReadContext, path:
 def _collect_items(read_context: ReadContext, stores: Iterable[Store], now: float) -> list[OpenReviewItem]:
     """Collect the open items, store by store, oldest first."""
     return [item for store in stores for item in _store_items(read_context, store, now)]
+
+
+def collect_open_items(context: CommandContext) -> list[OpenReviewItem]:
+    """Collect the open items of all projects."""
+    with context.open_read_context() as read_context:
+        return _collect_items(read_context, _answerable_stores(context, read_context, None), context.now())
 
 
 def _store_items(read_context: ReadContext, store: Store, now: float) -> tuple[OpenReviewItem, ...]:

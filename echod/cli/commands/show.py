@@ -16,11 +16,11 @@ import click
 
 from echod.app.context import ReadContext
 from echod.cli import options
+from echod.cli.completions import complete_shown
 from echod.cli.context import CommandContext
 from echod.cli.evidence import evidence_lines, evidence_of
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import (
-    WIDTH,
     fit_path,
     format_timestamp,
     iso_date,
@@ -28,6 +28,7 @@ from echod.cli.output import (
     problem_line,
     role_label,
     sanitize,
+    screen_width,
     title_text,
     wrap,
 )
@@ -37,6 +38,7 @@ from echod.cli.targets import (
     EntryScope,
     GlobalScope,
     MemoryMatch,
+    block_title,
     find_entry,
     list_archive_matches,
     list_global_roles,
@@ -46,7 +48,15 @@ from echod.cli.targets import (
     select_stores,
 )
 from echod.clock import local_date
-from echod.contract.commands import ArchivedText, EntryHistory, EntryJobInfo, ShownEntry, ShownRole, ShowReport
+from echod.contract.commands import (
+    ArchivedText,
+    EntryHistory,
+    EntryJobInfo,
+    ShownEntry,
+    ShownRole,
+    ShowReport,
+    UnmanagedText,
+)
 from echod.contract.status import to_json
 from echod.errors import EchodError, UsageError
 from echod.memory.document import parse
@@ -57,6 +67,8 @@ from echod.memory.policy.scoring import count_document_lines, count_entry_lines
 from echod.store.layout import Role, Store, global_root, list_findings_files
 
 _BAR_WIDTH = 20
+_MAX_UNMANAGED = 8
+_NAME_WIDTH = 14
 _BACKTICK_RUN = re.compile(r"`{3,}")
 
 
@@ -66,6 +78,7 @@ _BACKTICK_RUN = re.compile(r"`{3,}")
     metavar="[PATH|ROLE|ENTRY]",
     type=PATH_OR_NAME,
     required=False,
+    shell_complete=complete_shown,
     help="A project, a role, or an entry id or prefix.",
 )
 @options.project_path_or_all
@@ -125,19 +138,23 @@ def _read_role(read_context: ReadContext, role: Role) -> _RoleContents:
     limit = read_context.line_limit(role.store.project) if global_root(role.store) is None else None
     try:
         document = parse(read_context.reader.read_role(role).memory.text)
-        archived = sum(len(match.copies) for match in list_archive_matches(role))
+        archive = list_archive_matches(role)
         findings = len(list_findings_files(role))
     except (EchodError, OSError) as error:
         problem = str(error) if isinstance(error, EchodError) else f"It cannot be listed: {error.strerror}."
         return _RoleContents(ShownRole(role.store.key, role.name, None, limit, 0, {}, None, None, 0, 0, problem), ())
     if not isinstance(document, Document):
         return _RoleContents(
-            ShownRole(role.store.key, role.name, None, limit, 0, {}, None, None, findings, archived, document.reason),
+            ShownRole(
+                role.store.key, role.name, None, limit, 0, {}, None, None, findings, len(archive), document.reason
+            ),
             (),
         )
+    ids = entry_ids(role.name, document)
+    known = set(ids)
     entries = tuple(
         _shown_entry(role, identity, block)
-        for identity, block in zip(entry_ids(role.name, document), document.blocks, strict=True)
+        for identity, block in zip(ids, document.blocks, strict=True)
         if identity is not None
     )
     layers: dict[str, int] = {}
@@ -154,7 +171,13 @@ def _read_role(read_context: ReadContext, role: Role) -> _RoleContents:
         oldest=days[0] if days else None,
         newest=days[-1] if days else None,
         findings=findings,
-        archived=archived,
+        # A restored or shortened entry is in the archive too, and not only there.
+        archived=sum(match.id not in known for match in archive),
+        unmanaged=tuple(
+            UnmanagedText(block_title(block), count_entry_lines(block.text))
+            for identity, block in zip(ids, document.blocks, strict=True)
+            if identity is None and block.text.strip()
+        ),
     )
     return _RoleContents(info, entries)
 
@@ -226,7 +249,7 @@ def _roles_screen(roles: Sequence[ShownRole]) -> str:
         return "There is no memory here. Name a project, or add one with: echod add PATH"
     lines: list[str] = []
     for store in dict.fromkeys(role.store for role in roles):
-        lines += [*([""] if lines else []), fit_path(store, WIDTH)]
+        lines += [*([""] if lines else []), fit_path(store, screen_width())]
         lines += [line for role in roles if role.store == store for line in _role_lines(role)]
     return "\n".join(lines)
 
@@ -242,9 +265,31 @@ def _global_memory_screen(report: ShowReport) -> str:
 
 
 def _role_entries_screen(role: ShownRole, entries: Iterable[ShownEntry]) -> str:
-    """Format a role and its entries, in file order."""
-    own = (entry for entry in entries if (entry.store, entry.role) == (role.store, role.name))
-    return "\n".join([fit_path(role.store, WIDTH), *_role_lines(role), *map(_entry_line, own)])
+    """Format a role, its entries in file order, and the parts that no rule changes."""
+    own = [entry for entry in entries if (entry.store, entry.role) == (role.store, role.name)]
+    header = [f"\n{'id':<{len(own[0].id)}}  {'layer':<12} {'date':<10} lines  title"] if own else []
+    return "\n".join(
+        [fit_path(role.store, screen_width()), *_role_lines(role), *header, *map(_entry_line, own), *_untouched(role)]
+    )
+
+
+def _untouched(role: ShownRole) -> Iterator[str]:
+    """Format which parts of a memory file no rule changes."""
+    protected = [f"{role.layers[layer]} {layer}" for layer in ("etched", "notes", "unknown") if layer in role.layers]
+    if not protected and not role.unmanaged:
+        return
+    yield "\nOnly you change:"
+    if protected:
+        yield f"  {', '.join(protected)} (by their layer)"
+    if role.unmanaged:
+        lines = sum(text.lines for text in role.unmanaged)
+        noun = pluralize(len(role.unmanaged), "other section")
+        yield f"  {noun} that echod does not manage, {pluralize(lines, 'line')}"
+        for text in role.unmanaged[:_MAX_UNMANAGED]:
+            head = f"    {text.lines:>4}  "
+            yield head + shorten(title_text(text.title), screen_width() - len(head), placeholder="...")
+        if (hidden := len(role.unmanaged) - _MAX_UNMANAGED) > 0:
+            yield f"          ... and {hidden} more"
 
 
 def _role_lines(role: ShownRole) -> Iterator[str]:
@@ -253,13 +298,16 @@ def _role_lines(role: ShownRole) -> Iterator[str]:
         yield f"  {name}"
         yield problem_line(role.problem or "", indent="    ")
         return
-    yield f"  {name:<14} {_size_bar(role.lines, role.limit)}"
+    yield f"  {name:<{_NAME_WIDTH}} {_size_bar(role.lines, role.limit)}" if len(name) <= _NAME_WIDTH else f"  {name}"
+    if len(name) > _NAME_WIDTH:
+        yield f"  {'':<{_NAME_WIDTH}} {_size_bar(role.lines, role.limit)}"
     layers = ", ".join(f"{number} {layer}" for layer, number in role.layers.items())
     parts = [
         layers or "no entries",
         _date_span(role),
         f"{pluralize(role.findings, 'findings file')} waiting" if role.findings else "",
         f"{role.archived} in the archive" if role.archived else "",
+        f"{pluralize(len(role.unmanaged), 'other section')}" if role.unmanaged else "",
     ]
     yield wrap("; ".join(part for part in parts if part), indent="    ")
 
@@ -279,8 +327,8 @@ def _size_bar(lines: int, limit: int | None) -> str:
 
 
 def _entry_line(entry: ShownEntry) -> str:
-    head = f"{entry.id}  {entry.layer or 'unknown':<12} {entry.date or '-':<10} {entry.lines:>4}  "
-    return head + shorten(title_text(entry.title), WIDTH - len(head), placeholder="...")
+    head = f"{entry.id}  {entry.layer or 'unknown':<12} {entry.date or '-':<10} {entry.lines:>5}  "
+    return head + shorten(title_text(entry.title), screen_width() - len(head), placeholder="...")
 
 
 def _entry_details(report: ShowReport, now: float) -> Iterator[str]:
@@ -294,7 +342,7 @@ def _entry_details(report: ShowReport, now: float) -> Iterator[str]:
         location = f"{entry.layer or 'unknown layer'}, {pluralize(entry.lines, 'line')}, in {role}  "
     else:
         location = f"{entry_history.id}  in the archive of {role}  "
-    yield location + fit_path(entry_history.store, WIDTH - len(location))
+    yield location + fit_path(entry_history.store, screen_width() - len(location))
     if entry_history.text is not None:
         yield from _fenced_lines(entry_history.text)
     if entry_history.evidence:

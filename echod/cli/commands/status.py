@@ -8,66 +8,89 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
 
 import click
 
 from echod import __version__
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.output import (
-    WIDTH,
-    fit_path,
-    format_duration,
-    format_timestamp,
-    pluralize,
-    sanitize,
-    wrap,
-)
+from echod.cli.options import PATH
+from echod.cli.output import draw_screen
 from echod.cli.root import example, pass_command_context
+from echod.cli.status_screen import Detail, only_project, render_status
 from echod.contract.status import (
-    MAX_COUNTED_FINDINGS,
     DaemonInfo,
     Health,
-    HookEventCount,
-    PackInfo,
-    RoleInfo,
-    SessionsInfo,
     Severity,
     StatusReport,
     StatusWarning,
-    StoreInfo,
-    WaitingJob,
     status_from_json,
     to_json,
 )
-from echod.errors import ConfigurationError, ExitCode, StateError
+from echod.errors import ConfigurationError, ExitCode, StateError, UsageError
 from echod.files import read_regular
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat, read_liveness
 from echod.runtime.locks import read_lock_state
 
-_MAX_SHOWN_STORES = 12
-_MAX_SHOWN_HOOKS = 8
 _MAX_SNAPSHOT_BYTES = 8 * 1024 * 1024
 _STARTUP_GRACE_SECONDS = 3.0
+_WATCH_INTERVAL_SECONDS = 2.0
 
 
-@click.command(epilog=example("echod status --json"))
+class _Status(NamedTuple):
+    """The status at one moment."""
+
+    report: StatusReport
+    liveness: Liveness
+    now: float
+
+
+@click.command(epilog=example("echod status ~/src/my-project"))
+@click.argument("path", type=PATH, required=False, help="Show only this project, with all its roles.")
+@click.option("-v", "--verbose", is_flag=True, help="List all roles, waiting jobs, hook events and last runs.")
+@click.option("--watch", is_flag=True, help="Show it again every two seconds, until Ctrl-C.")
 @options.json
 @pass_command_context
-def status(context: CommandContext, *, json: bool) -> None:
+def status(context: CommandContext, *, path: Path | None, verbose: bool, watch: bool, json: bool) -> None:
     """Show service health, queued work and warnings.
+
+    One line for each project. Roles are listed only if something needs attention.
 
     Exits with 0 (healthy), 1 (needs attention), 3 (not running) or 4 (running, but not answering).
     """
+    project = None if path is None else context.find_project(path)
+    detail = Detail.FULL if verbose or project is not None else Detail.SUMMARY
+    if watch:
+        if json or not sys.stdout.isatty():
+            raise UsageError("--watch needs a terminal, and cannot print JSON. Run `echod status` without it.")
+        _watch(context, project, detail)
+        return
+    current = _read_status(context, project)
+    click.echo(to_json(current.report) if json else context.colored(render_status(current.report, current.now, detail)))
+    raise click.exceptions.Exit(_exit_code(current.liveness, current.report))
+
+
+def _read_status(context: CommandContext, project: Path | None) -> _Status:
     liveness = check_liveness(context)
     now = context.now()
     snapshot = _read_snapshot(context, liveness, now)
     report = _collect(context, liveness, now) if snapshot is None else _with_settings_check(context, snapshot, now)
-    click.echo(to_json(report) if json else context.colored(render_status(report, now)))
-    raise click.exceptions.Exit(_exit_code(liveness, report))
+    return _Status(report if project is None else only_project(report, project), liveness, now)
+
+
+def _watch(context: CommandContext, project: Path | None, detail: Detail) -> None:
+    """Draw the status again and again, until the user interrupts it."""
+    try:
+        while True:
+            current = _read_status(context, project)
+            draw_screen(context.colored(render_status(current.report, current.now, detail)))
+            time.sleep(_WATCH_INTERVAL_SECONDS)
+    except KeyboardInterrupt:
+        click.echo()
 
 
 def check_liveness(context: CommandContext) -> Liveness:
@@ -191,137 +214,3 @@ def _exit_code(liveness: Liveness, report: StatusReport) -> ExitCode:
     if not liveness.is_answering:
         return ExitCode.NOT_ANSWERING
     return ExitCode.OK if report.health is Health.HEALTHY else ExitCode.FAILED
-
-
-def render_status(report: StatusReport, now: float) -> str:
-    """Format the status for the terminal, without a final newline."""
-    return "\n".join(_status_lines(report, now))
-
-
-def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
-    yield _headline(report)
-    yield wrap(_queue_line(report))
-    for warning in report.warnings:
-        yield from _warning_lines(warning, now)
-    if report.waiting:
-        yield "\nWaiting"
-        for job in report.waiting:
-            yield from _waiting_lines(job, now)
-    if report.stores:
-        yield "\nMemory"
-        for store in report.stores[:_MAX_SHOWN_STORES]:
-            yield from _store_lines(store)
-        if (hidden := len(report.stores) - _MAX_SHOWN_STORES) > 0:
-            yield f"  ... and {pluralize(hidden, 'more store')} (all with --json)"
-    if report.sessions:
-        yield "\nConversations"
-        for archived in report.sessions:
-            yield from _sessions_lines(archived)
-    if report.packs:
-        yield "\nDoc packs"
-        for pack in report.packs:
-            yield _pack_line(pack)
-    if report.hooks:
-        yield "\nHook events"
-        for hook in report.hooks[:_MAX_SHOWN_HOOKS]:
-            yield _hook_line(hook)
-    if report.evidence:
-        order = ("valid", "moved", "changed", "gone", "unknown")
-        counts = ", ".join(f"{report.evidence[state]} {state}" for state in order if report.evidence.get(state))
-        yield f"\nEvidence\n  {counts} (echod verify)"
-    if report.recall.offers:
-        recall = report.recall
-        shown = pluralize(recall.offers, "time", "times")
-        entries, sessions = pluralize(recall.entries, "entry", "entries"), pluralize(recall.sessions, "session")
-        yield f"\nRecall\n  {entries} shown {shown} in {sessions} (echod log --recall)"
-    last_successes = {kind: info.last_success for kind, info in report.jobs.items() if info.last_success is not None}
-    if last_successes:
-        yield "\nLast runs"
-        for kind, at in sorted(last_successes.items()):
-            yield f"  {kind:<13} {format_duration(now - at)} ago"
-
-
-def _headline(report: StatusReport) -> str:
-    daemon = report.daemon
-    if daemon is None:
-        return "echod is not running"
-    words = {Health.HEALTHY: "is healthy", Health.DEGRADED: "needs attention", Health.DOWN: "does not answer"}
-    facts = f"version {daemon.version}, pid {daemon.pid}, up {format_duration(daemon.uptime_seconds)}"
-    return f"echod {words[report.health]}  ({facts})"
-
-
-def _queue_line(report: StatusReport) -> str:
-    queue = report.queue
-    parts = [
-        f"{queue.running} running" if queue.running else "",
-        f"{queue.queued} queued" if queue.queued else "",
-        f"{queue.deferred} deferred" if queue.deferred else "",
-        f"{queue.dead} given up" if queue.dead else "",
-    ]
-    summary = ", ".join(part for part in parts if part)
-    return f"Jobs: {summary}." if summary else "No jobs are waiting."
-
-
-def _warning_lines(warning: StatusWarning, now: float) -> Iterator[str]:
-    yield ""
-    since = f", since {format_timestamp(warning.since, now)}" if warning.since < now else ""
-    yield wrap(f"{warning.text} [{warning.code}{since}]", indent="! ")
-    if warning.fix:
-        yield wrap(warning.fix, indent="  > ", hang="    ")
-
-
-def _waiting_lines(job: WaitingJob, now: float) -> Iterator[str]:
-    name = f"{job.kind} {job.role}".strip()
-    yield f"  {name}"
-    yield f"    {fit_path(job.store, WIDTH - 4)}"
-    when = f" (again at {format_timestamp(job.due, now)})" if job.due > now and job.state == "deferred" else ""
-    yield wrap(f"{job.state}: {job.reason}{when}", indent="    ")
-
-
-def _store_lines(store: StoreInfo) -> Iterator[str]:
-    states = [store.gate.state if store.gate else "", "paused" if store.paused else ""]
-    state = f"  [{', '.join(filter(None, states))}]" if any(states) else ""
-    review = f"  {store.review} to review (echod review)" if store.review else ""
-    yield f"  {fit_path(store.path, WIDTH - 2 - len(state + review))}{state}{review}"
-    if store.problem:
-        yield wrap(store.problem, indent="    ! ")
-    for role in store.roles:
-        yield from _role_lines(role)
-
-
-def _sessions_lines(sessions: SessionsInfo) -> Iterator[str]:
-    yield f"  {fit_path(sessions.project, WIDTH - 2)}"
-    expiring = f", {sessions.expiring} deleted soon" if sessions.expiring else ""
-    facts = (
-        f"{pluralize(sessions.archives, 'archive')}; {sessions.waiting} waiting{expiring}; "
-        f"the host keeps {pluralize(sessions.host_days, 'day')}"
-    )
-    yield wrap(facts, indent="    ")
-
-
-def _pack_line(pack: PackInfo) -> str:
-    state = {True: "stale", False: "fresh", None: "age not known"}[pack.stale]
-    return wrap(f"{sanitize(pack.version) or 'version not known'}, {state}", indent=f"  {pack.name:<13} ")
-
-
-def _hook_line(hook: HookEventCount) -> str:
-    return wrap(f"{hook.event}: {hook.outcome}", indent=f"  {hook.count:>6} x  ", hang=" " * 11)
-
-
-def findings_count_text(roles: Sequence[RoleInfo]) -> str:
-    """Format the number of waiting findings files. At most `MAX_COUNTED_FINDINGS` are counted in a role."""
-    number = sum(role.findings for role in roles)
-    if any(role.findings >= MAX_COUNTED_FINDINGS for role in roles):
-        return f"{number} or more findings files waiting"
-    return f"{pluralize(number, 'findings file')} waiting"
-
-
-def _role_lines(role: RoleInfo) -> Iterator[str]:
-    lines = "unreadable" if role.lines is None else f"{role.lines}/{role.limit} lines"
-    over = " OVER" if role.lines is not None and role.lines > role.limit else ""
-    layers = ", ".join(f"{number} {layer}" for layer, number in role.entries.items() if number)
-    waiting = findings_count_text([role]) if role.findings else ""
-    details = "; ".join(part for part in (layers or "no entries", waiting) if part)
-    yield wrap(details, indent=f"    {role.name:<13} {lines + over:<20} ")
-    if role.problem:
-        yield wrap(role.problem, indent="      ! ")

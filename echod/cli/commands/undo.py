@@ -1,4 +1,4 @@
-"""`echod log` lists the changes of memory by job. `echod undo` previews the reversal of a job, and makes it."""
+"""`echod undo`: preview the reversal of a job, and make it."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 from functools import partial
-from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
 from echod.cli import options
+from echod.cli.completions import complete_job
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -30,12 +30,9 @@ from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.session_roots import SessionChange
-from echod.cli.session_undo import find_undo, logged_changes, undo_change
+from echod.cli.session_undo import find_undo, undo_change
 from echod.cli.targets import block_title, select_project_to_change, select_stores
 from echod.clock import local_date
-from echod.contract.commands import LoggedJob, LogReport
-from echod.contract.evidence import OfferedEntry, RecallLog
-from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection.entry_facts import pin_restored
 from echod.jobs.base import JobDone, JobOutcome, JobResources
@@ -50,83 +47,6 @@ _MAX_SHOWN_CHANGES = 12
 
 _MAX_JOB_ID_DIGITS = 18
 """The database cannot hold a longer number, so it is not a job's."""
-
-
-@click.command(epilog=example("echod log ~/src/my-project --limit 5"))
-@options.project_path_or_all
-@click.option("--recall", is_flag=True, help="List the entries that hooks showed to agents instead.")
-@options.limit
-@options.json
-@pass_command_context
-def log(context: CommandContext, *, path: Path | None, recall: bool, limit: int, json: bool) -> None:
-    """List the changes that echod made."""
-    stores = select_stores(context, path)
-    if recall:
-        report = _recall_log(context, stores, limit)
-        click.echo(to_json(report) if json else "\n".join(_recall_lines(report, context.now())))
-        return
-    with context.open_read_context() as read_context:
-        projects = None if stores is None else dict.fromkeys(store.project for store in stores)
-        rows = [*_log_rows(read_context.reader.history(stores)), *logged_changes(read_context, projects)]
-        rows = sorted(rows, key=lambda row: row.at, reverse=True)[:limit]
-    if json:
-        click.echo(to_json(LogReport(tuple(rows))))
-    elif rows:
-        click.echo("\n".join(line for row in rows for line in _log_lines(row, context.now())))
-    else:
-        click.echo("echod has not changed anything here yet.")
-
-
-def _recall_log(context: CommandContext, stores: Sequence[Store] | None, limit: int) -> RecallLog:
-    from echod.inbox.recall_log import list_offers
-
-    keys = None if stores is None else {store.key for store in stores}
-    offers = [offer for offer in list_offers(context.paths.state) if keys is None or offer.store in keys]
-    return RecallLog(
-        tuple(OfferedEntry(o.at, o.id, o.title, o.project, o.session, o.event, o.reason) for o in offers[:limit])
-    )
-
-
-def _recall_lines(report: RecallLog, now: float) -> Iterator[str]:
-    if not report.offers:
-        yield "No hook has shown an entry to an agent here."
-    for offer in report.offers:
-        yield wrap(title_text(offer.title), indent=f"{format_timestamp(offer.at, now):<17} {offer.id}  ")
-        place = f"{short_path(offer.project)}, session {sanitize(offer.session)[:8]}"
-        yield wrap(f"{sanitize(offer.event)}: {sanitize(offer.reason)}; {place}", indent=" " * 18)
-
-
-def _log_rows(history: Iterable[CommitInfo]) -> list[LoggedJob]:
-    """Return a row for each job, newest first. Each merge of a late write, which no job made, has its own row."""
-    commits_by_job = sorted(history, key=lambda commit: (commit.job is None, commit.job or 0))
-    rows: list[LoggedJob] = []
-    for job_id, group in groupby(commits_by_job, key=lambda commit: commit.job):
-        commits = list(group)
-        rows += [_log_row([commit]) for commit in commits] if job_id is None else [_log_row(commits)]
-    return sorted(rows, key=lambda row: row.at, reverse=True)
-
-
-def _log_row(commits: Sequence[CommitInfo]) -> LoggedJob:
-    """Return the row of one job with its commits, newest first. It is undone when all of them are."""
-    newest = commits[0]
-    undone_by = [commit.undone_by for commit in commits]
-    return LoggedJob(
-        job=newest.job,
-        kind=newest.kind,
-        store=newest.store.key,
-        role=newest.role.name,
-        at=newest.at,
-        summary="; ".join(dict.fromkeys(commit.summary for commit in commits)),
-        undone_by=None if None in undone_by else undone_by[0],
-    )
-
-
-def _log_lines(row: LoggedJob, now: float) -> Iterator[str]:
-    job_id = "" if row.job is None else row.job
-    yield f"{job_id:>5}  {format_timestamp(row.at, now):<17} {row.kind} {row.role}  {short_path(row.store)}"
-    yield wrap(sanitize(row.summary), indent=" " * 7)
-    if row.undone_by is not None:
-        yield f"       undone by job {row.undone_by}"
 
 
 class _UndoPlan(NamedTuple):
@@ -158,6 +78,7 @@ class _UndoPlan(NamedTuple):
     metavar="[JOB|PATH]...",
     type=PATH_OR_NAME,
     nargs=-1,
+    shell_complete=complete_job,
     help="The job's number from `echod log`, unless --last is given, and a project.",
 )
 @click.option("--last", is_flag=True, help="Undo the newest job that is not undone.")
@@ -210,6 +131,11 @@ def _find_session_undo(context: CommandContext, job_id: int | None, path: Path |
         return changes
 
 
+def is_job_id(text: str) -> bool:
+    """Return whether an argument can be the number of a job."""
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_JOB_ID_DIGITS
+
+
 def parse_job_and_path(arguments: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:
     """Parse the arguments of `echod undo` into a job (None with `--last`) and a project (None if not named).
 
@@ -222,7 +148,7 @@ def parse_job_and_path(arguments: Sequence[str], *, last: bool) -> tuple[int | N
         if not remaining:
             raise UsageError("Type the number of a job (`echod log` lists them), or use --last.")
         text = remaining.pop(0)
-        if not (text.isascii() and text.isdigit() and len(text) <= _MAX_JOB_ID_DIGITS):
+        if not is_job_id(text):
             raise UsageError(f"{sanitize(text)} is not a job's number. `echod log` lists them, --last is the newest.")
         job_id = int(text)
     if len(remaining) > 1 or (last and remaining and remaining[0].isdigit() and not Path(remaining[0]).exists()):
@@ -299,7 +225,9 @@ def _plan_lines(plan: _UndoPlan, now: float, *, max_lines: int) -> Iterator[str]
             else "  change nothing, since other programs have reversed it already"
         )
     yield from lines[:max_lines]
-    if len(lines) > max_lines:
+    if len(lines) == max_lines + 1:
+        yield lines[max_lines]
+    elif len(lines) > max_lines:
         yield f"  ... and {len(lines) - max_lines} more (all with --dry-run)"
     if any(preview.removed_blocks or preview.removed_files for preview in plan.previews):
         yield "Removed text is kept in the archive of the role."

@@ -58,6 +58,7 @@ class Explanation(NamedTuple):
     references: int
     rules: tuple[RuleOutcome, ...]
     confirmed_by: tuple[str, ...] = ()  # the roles in which the same lesson was learned, possibly its own again
+    verdict: str = ""  # what happens to the entry and why, in one or two sentences
 
 
 def build_explanation(
@@ -71,6 +72,7 @@ def build_explanation(
     plan = plan_prune(role, document, facts, policy, today)
     planned = next(action for action in plan.actions if action.id == entry_id)
     rankings = rank_entries(PruneDraft(document, statuses, policy), facts, today)
+    rules = () if status.is_protected else _rule_outcomes(status, statuses, plan, planned, rankings, policy, today)
     return Explanation(
         id=status.id,
         title=status.entry.title,
@@ -83,9 +85,66 @@ def build_explanation(
         verified=status.verified,
         idle_days=status.idle_days,
         references=status.history.references,
-        rules=() if status.is_protected else _rule_outcomes(status, statuses, plan, planned, rankings, policy, today),
+        rules=rules,
         confirmed_by=tuple(sorted(facts.confirmations.get(status.id, ()))),
+        verdict=_verdict(status, plan, planned, rules, policy, today),
     )
+
+
+def _verdict(
+    status: EntryStatus,
+    plan: PrunePlan,
+    planned: EntryAction,
+    rules: Sequence[RuleOutcome],
+    policy: PolicySettings,
+    today: date,
+) -> str:
+    """Return what happens to the entry and why, for the user."""
+    if status.is_protected:
+        kind = f"it is {status.layer.value}" if status.layer else "its layer is unknown"
+        return f"Stays: {kind}, so only you change it."
+    if planned.action is not PruneAction.KEEP:
+        return _removal_verdict(status, plan, planned, rules, policy)
+    if status.pinned_until is not None:
+        return f"Stays: it is pinned until {status.pinned_until}."
+    over = plan.lines_before - policy.memory_line_limit
+    ranked = next((rule for rule in rules if rule.rank is not None), None)
+    if over > 0:
+        place = f", and it is number {ranked.rank} of {ranked.queue_length} in line" if ranked else ""
+        return f"Stays: the next prune reaches the limit without it. The file is {pluralize(over, 'line')} over{place}."
+    text = f"Stays: the file is within its limit ({plan.lines_before} of {policy.memory_line_limit} lines)."
+    day = next((rule.applies_on for rule in rules if rule.name is Rule.EXPIRED), None)
+    threshold = expiry_threshold(status.layer, policy)
+    if day is None or threshold is None or day <= today:
+        return text
+    condition = (
+        "unless it is referenced or verified" if threshold.score_below is None else "if the file is over its limit"
+    )
+    return f"{text} Would be archived on {day}, {condition}."
+
+
+def _removal_verdict(
+    status: EntryStatus, plan: PrunePlan, planned: EntryAction, rules: Sequence[RuleOutcome], policy: PolicySettings
+) -> str:
+    over = plan.lines_before - policy.memory_line_limit
+    pressure = f"the file is {pluralize(over, 'line')} over its limit" if over > 0 else "its kind takes too much room"
+    ranked = next((rule for rule in rules if rule.rank is not None and rule.applies), None)
+    if planned.action in (PruneAction.CONDENSE, PruneAction.ROLL_UP):
+        verb = "counted with a similar entry" if planned.action is PruneAction.ROLL_UP else "shortened"
+        return f"Would be {verb} by the next prune because {pressure}. The original text is archived."
+    verb = "moved to the knowledge file" if planned.action is PruneAction.COMPRESS else "archived"
+    if planned.rule is Rule.EXPIRED:
+        reason = f"it was not referenced on {pluralize(status.idle_days, 'day')} of work in the project"
+        reason += f", and {pressure}" if over > 0 else ""
+    elif planned.rule is Rule.EMPTY:
+        reason = "it has no content"
+    elif ranked is not None:
+        kind = "observations and traced entries" if status.layer in NOISE_LAYERS else "learnings"
+        order = "the least specific first" if status.layer in NOISE_LAYERS else "the least valuable first"
+        reason = f"{pressure}, and it is number {ranked.rank} of {ranked.queue_length} {kind} to leave, {order}"
+    else:
+        reason = pressure
+    return f"Would be {verb} by the next prune because {reason}."
 
 
 def _rule_outcomes(
