@@ -6,5 +6,5 @@ file), `document` (from bytes to a document), `markdown` (headings), `forms` (en
 `similarity`, `compose`, `consolidation`, `policy`, `knowledge`, `packs`, `redact`, `merge`, `lineage`, `conservation`.
 
 Modules for other packages: `confirmation`, `entry_matching`, `exposed_secrets`, `observations`, `prompt_injection`,
-`roll_up`, `session_summary`, `shorten`, `text`.
+`reported_learning`, `roll_up`, `session_summary`, `shorten`, `text`.
 """
