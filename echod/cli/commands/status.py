@@ -7,15 +7,13 @@ from __future__ import annotations
 
 import shlex
 import sys
-import time
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import click
 
-from echod import __version__
 from echod.cli import options
-from echod.cli.context import CommandContext
+from echod.cli.context import CommandContext, check_liveness
 from echod.cli.output import (
     WIDTH,
     fit_path,
@@ -45,13 +43,12 @@ from echod.contract.status import (
 from echod.errors import ConfigurationError, ExitCode, StateError
 from echod.files import read_regular
 from echod.paths import Paths
-from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat, read_liveness
+from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat
 from echod.runtime.locks import read_lock_state
 
 _MAX_SHOWN_STORES = 12
 _MAX_SHOWN_HOOKS = 8
 _MAX_SNAPSHOT_BYTES = 8 * 1024 * 1024
-_STARTUP_GRACE_SECONDS = 3.0
 
 
 @click.command(epilog=example("echod status --json"))
@@ -68,21 +65,6 @@ def status(context: CommandContext, *, json: bool) -> None:
     report = _collect(context, liveness, now) if snapshot is None else _with_settings_check(context, snapshot, now)
     click.echo(to_json(report) if json else context.colored(render_status(report, now)))
     raise click.exceptions.Exit(_exit_code(liveness, report))
-
-
-def check_liveness(context: CommandContext) -> Liveness:
-    """Check from outside whether the daemon runs and answers. A starting daemon gets a moment to do so."""
-    deadline = time.monotonic() + _STARTUP_GRACE_SECONDS
-    while True:
-        try:
-            liveness = read_liveness(context.paths, __version__, time.monotonic())
-        except OSError as error:
-            raise StateError(
-                f"{error.filename} cannot be read: {error.strerror}. It belongs to another user or is damaged."
-            ) from error
-        if liveness.state is not DaemonState.STARTING or time.monotonic() > deadline:
-            return liveness
-        time.sleep(0.1)
 
 
 def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> StatusReport | None:
