@@ -2,7 +2,8 @@
 
 Values only: named tuples, and dataclasses where a field is replaced or has a default that may change. They are not
 pydantic models, since commands must answer in less time than loading pydantic takes. `status` has the values of `echod
-status` and converts all to JSON and back, and `commands` has the values of all other commands. Nothing is exported
+status` and converts all to JSON and back, `search` and `evidence` have those of `echod search`, `brief` and
+`verify`, and `commands` the values of all other commands. Nothing is exported
 here, so that `echod status` loads only its own.
 
 `schema` grows when a field changes its meaning or is removed. New fields may be added at any time.
