@@ -40,6 +40,8 @@ class ProjectSettings(NamedTuple):
         memory_line_limit: the line limit of a memory file that the project requests; None for the user's own.
         version_controlled: whether git is to track the store; None if the project does not set it.
         staleness_days: the days after which a doc pack is stale; None for the user's own setting.
+        sessions: false if conversations about the project must not be archived.
+        sessions_in_project: whether their archive is to be in the project (`.rune/memory`).
     """
 
     consolidate: bool = True
@@ -51,6 +53,8 @@ class ProjectSettings(NamedTuple):
     memory_line_limit: int | None = None
     version_controlled: bool | None = None
     staleness_days: int | None = None
+    sessions: bool = True
+    sessions_in_project: bool = False
 
     def effective_line_limit(self, user_limit: int) -> int:
         """Return the line limit in force: a project may raise the user's limit, never lower it."""
@@ -124,6 +128,8 @@ def _parse_settings(data: bytes, file: Path) -> LoadedProjectSettings:
         memory_line_limit=section.integer("memory_line_limit", minimum=100),
         version_controlled=section.boolean("version_controlled"),
         staleness_days=section.integer("global.staleness_days", minimum=1),
+        sessions=section.boolean("sessions") is not False,
+        sessions_in_project=section.boolean("sessions_in_project") is True,
     )
     return LoadedProjectSettings(settings, file, tuple(section.warnings))
 

@@ -59,7 +59,7 @@ EvidenceCheck = Callable[[FoundDocument], Sequence[CheckedCitation]]
 
 
 class Brief(NamedTuple):
-    """What to know before a task. `omitted` is the number of matching entries for which there was no room."""
+    """The memory that matters for a task. `omitted` is the number of matching entries for which there was no room."""
 
     query: str
     always: tuple[FoundDocument, ...]

@@ -20,7 +20,10 @@ from echod.search.documents import DocumentKind, SearchDocument, UnreadableFileE
 
 _HIDDEN_FIELDS: Final = frozenset({"source", "category", "domain", "layer", "date", "tags"})
 """The fields that a document has of its own, so that its text does not repeat them."""
+_CATEGORIES: Final = frozenset({"pattern", "anti-pattern", "decision", "debugging"})
+"""The categories that entries are filtered by. Any other one counts as none."""
 _NAME: Final = re.compile(r"[\w./@+-]+")
+_PATH_LIKE: Final = re.compile(r"`[^`\n]+`|[^\s./]{0,400}+[./]\S+")
 _HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]*")
 
 
@@ -88,7 +91,7 @@ def _from_block(role: str, kind: DocumentKind, identity: str | None, block: Bloc
         text=_searched_text(entry, learning, values.get("tags", "")),
         role=role,
         layer=entry.layer.value if entry.layer else "",
-        category=_first_name(values.get("category", "")),
+        category=category if (category := _first_name(values.get("category", ""))) in _CATEGORIES else "",
         domain=_first_name(values.get("domain", "")),
         date=day.isoformat() if day else "",
         source=entry.source or "",

@@ -12,7 +12,7 @@ version is deleted and built again. A reader opens the file read-only, compares 
 | `citation` | A path that a document cites as evidence; `name` is the last part of the path in lower case. |
 | `mention` | A command or error that an entry names, for the hooks (`echod.hooks.mentions`). |
 | `passage` | Full-text index. A row id is the document's id times `PASSAGES_PER_DOCUMENT`, plus the passage's number. |
-| `word` | All words, with the number of documents. `word_part` finds words by three characters. |
+| `word` | All words of at least four characters, with the number of documents. |
 
 Passage 0 is the title, the others are the text. A document's id is its collection's id times
 `DOCUMENTS_PER_COLLECTION`, plus a number, so that a query of one project reads only the rows of that project.
@@ -95,7 +95,6 @@ CREATE_STATEMENTS: Final = (
     "CREATE INDEX mention_key ON mention (key, document)",
     # Neither positions nor columns are stored: ranking needs only the rows of each word, and the index is half as big.
     f'CREATE VIRTUAL TABLE passage USING fts5(words, tokenize="{_TOKENIZER}", detail=none, columnsize=0)',
-    "CREATE TABLE word (id INTEGER PRIMARY KEY, word TEXT NOT NULL UNIQUE, documents INTEGER NOT NULL)",
-    "CREATE VIRTUAL TABLE word_part USING fts5(word, tokenize='trigram', detail=none, columnsize=0)",
+    "CREATE TABLE word (word TEXT PRIMARY KEY, documents INTEGER NOT NULL) WITHOUT ROWID",
 )
 """Run in one transaction on an empty file."""

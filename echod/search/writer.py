@@ -147,17 +147,12 @@ class CollectionWriter:
         for word, change in self._words.items():
             if len(word) < _MIN_SIMILAR_LENGTH or not change:
                 continue
-            row = connection.execute("SELECT id, documents FROM word WHERE word = ?", (word,)).fetchone()
-            if row is None:
-                number = connection.execute(
-                    "INSERT INTO word (word, documents) VALUES (?, ?)", (word, change)
-                ).lastrowid
-                connection.execute("INSERT INTO word_part (rowid, word) VALUES (?, ?)", (number, word))
-            elif row[1] + change > 0:
-                connection.execute("UPDATE word SET documents = ? WHERE id = ?", (row[1] + change, row[0]))
-            else:
-                connection.execute("DELETE FROM word WHERE id = ?", (row[0],))
-                connection.execute("DELETE FROM word_part WHERE rowid = ?", (row[0],))
+            connection.execute(
+                "INSERT INTO word (word, documents) VALUES (?, ?) "
+                "ON CONFLICT (word) DO UPDATE SET documents = documents + excluded.documents",
+                (word, change),
+            )
+        connection.execute("DELETE FROM word WHERE documents <= 0")
         self._words.clear()
 
 

@@ -47,6 +47,13 @@ class JobKind(StrEnum):
     REVIEW = "review"
     ELEVATE = "elevate"
     PACK = "pack"
+    SOLUTION = "solution"
+    MIGRATE = "migrate"
+    ARCHIVE = "archive"
+    CHECKPOINT = "checkpoint"
+    SESSIONS = "sessions"
+    SYNC = "sync"
+    INGEST = "ingest"
 
 
 MANUAL_KINDS = frozenset(
@@ -62,6 +69,9 @@ MANUAL_KINDS = frozenset(
         JobKind.REVIEW,
         JobKind.ELEVATE,
         JobKind.PACK,
+        JobKind.SOLUTION,
+        JobKind.MIGRATE,
+        JobKind.SESSIONS,
     }
 )
 """Kinds that no state of a store needs. A command runs them at once, while the user waits."""

@@ -45,6 +45,7 @@ from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import LOST_WITH_DATABASE, list_damaged_copies
 from echod.status.packs import PackStatus
+from echod.status.sessions import SessionStatus
 from echod.store import layout
 from echod.store.layout import Role, RoleListing, Store
 from echod.store.skipped import SkippedItem, find_skipped
@@ -72,6 +73,7 @@ class StatusCollector:
         self._first_seen = _read_first_seen(read_context.paths.warnings)
         self._saved_first_seen = dict(self._first_seen)
         self._pack_status = PackStatus(read_context)
+        self._session_status = SessionStatus(read_context)
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
         """Note that registries of doc packs, or these projects' settings about them, may have changed."""
@@ -102,7 +104,7 @@ class StatusCollector:
         project_settings = context.project_settings.read(store.project)
         maintenance = context.maintenance_policy_from(project_settings.settings)
         self._project_warnings[store.project] = project_settings.warnings
-        notices, roles = context.reader.collect_notices(store), layout.list_roles(store)
+        notices, roles = context.collect_notices(store, now), layout.list_roles(store)
         restored = self._restored_findings[store.key] = find_restored_findings(context.reader, notices)
         items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
         limit = maintenance.policy.memory_line_limit
@@ -142,6 +144,7 @@ class StatusCollector:
             for store in discovered.stores
             if store.key in self._store_infos
         )
+        self._session_status.refresh(discovered.projects, now)
         current_warnings = (
             *warnings,
             *own_file_warnings(self._read_context.paths, now),
@@ -154,6 +157,7 @@ class StatusCollector:
             *job_warnings(waiting, queue, now),
             *store_warnings(stores, now),
             *self._pack_status.warnings(now),
+            *self._session_status.warnings(now),
             *restored_findings_warnings(one for store in stores for one in self._restored_findings[store.path]),
             *settings_warnings(
                 (text for project in discovered.projects for text in self._project_warnings.get(project, ())), now
@@ -170,6 +174,7 @@ class StatusCollector:
             stores=stores,
             hooks=_hook_event_counts(self._read_context),
             packs=self._pack_status.infos,
+            sessions=self._session_status.infos,
             evidence=_evidence_counts(self._read_context, [store.path for store in stores]),
             recall=_recall_info(self._read_context),
         )

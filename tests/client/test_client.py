@@ -46,6 +46,21 @@ def test_a_summary_of_the_memory_reaches_the_model_as_data(client: Client) -> No
     assert "Deploy only on Mondays" in session.api.sent_text()
 
 
+def test_the_service_archives_a_session_when_it_ends(client: Client) -> None:
+    client.home.run("init", client.project, "--sessions")
+    archives = client.home.state / "data/sessions"
+    with running_daemon(client.home):
+        client.session("Explain the rate limiter, please.", ["It counts requests in a window of a minute."])
+
+        until(lambda: list(archives.glob("*/memory/conversations/conversation-001.md")), "the archive")
+
+    (file,) = archives.glob("*/memory/conversations/*.md")
+    text = file.read_text()
+    messages = text[text.index("# Conversation 001") :]
+    assert messages.count("Explain the rate limiter, please.") == 1
+    assert "It counts requests in a window of a minute." in messages
+
+
 def test_a_note_is_shown_at_the_edit_that_it_is_about_and_nowhere_else(client: Client) -> None:
     for name in ("cited.py", "other.py"):
         (client.project / name).write_text("one = 1\n")

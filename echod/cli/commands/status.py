@@ -33,6 +33,7 @@ from echod.contract.status import (
     HookEventCount,
     PackInfo,
     RoleInfo,
+    SessionsInfo,
     Severity,
     StatusReport,
     StatusWarning,
@@ -212,6 +213,10 @@ def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
             yield from _store_lines(store)
         if (hidden := len(report.stores) - _MAX_SHOWN_STORES) > 0:
             yield f"  ... and {pluralize(hidden, 'more store')} (all with --json)"
+    if report.sessions:
+        yield "\nConversations"
+        for archived in report.sessions:
+            yield from _sessions_lines(archived)
     if report.packs:
         yield "\nDoc packs"
         for pack in report.packs:
@@ -282,6 +287,16 @@ def _store_lines(store: StoreInfo) -> Iterator[str]:
         yield wrap(store.problem, indent="    ! ")
     for role in store.roles:
         yield from _role_lines(role)
+
+
+def _sessions_lines(sessions: SessionsInfo) -> Iterator[str]:
+    yield f"  {fit_path(sessions.project, WIDTH - 2)}"
+    expiring = f", {sessions.expiring} deleted soon" if sessions.expiring else ""
+    facts = (
+        f"{pluralize(sessions.archives, 'archive')}; {sessions.waiting} waiting{expiring}; "
+        f"the host keeps {pluralize(sessions.host_days, 'day')}"
+    )
+    yield wrap(facts, indent="    ")
 
 
 def _pack_line(pack: PackInfo) -> str:

@@ -17,8 +17,7 @@ from echod.memory.identity import block_content, block_contents, entry_ids
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
-from echod.memory.policy.candidates import is_condensed
-from echod.memory.policy_model import Rule
+from echod.memory.policy_model import SHORTENING_RULES, Rule
 
 _UNCLOSED_BLOCK = (
     "a code block or comment in this file is never closed, so that the text around the entry would change its meaning"
@@ -120,7 +119,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
     contents = block_contents(document)
     if restored_content in contents:
         return AlreadyRestored(f"{archived.id} is in {archived.file} already")
-    condensed_index = _find_condensed(role, document, archived.id)
+    condensed_index = _find_shortened(role, document, archived)
     if condensed_index is None:
         after, position, before = _parse_or_none(append_entries(document, [archived.text])), len(document.blocks), None
     else:
@@ -134,10 +133,11 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
     return Restoration(after, entry_ids(role, after)[position] or archived.id, before)
 
 
-def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
-    """Return the position of the entry with that id, if it is condensed."""
-    pairs = enumerate(zip(entry_ids(role, document), document.blocks, strict=True))
-    return next((i for i, (block_id, block) in pairs if block_id == entry_id and is_condensed(block)), None)
+def _find_shortened(role: str, document: Document, archived: ArchivedEntry) -> int | None:
+    """Return the position of the entry that is the shortened form of the archived one; None if there is none."""
+    if archived.rule not in SHORTENING_RULES:
+        return None
+    return next((i for i, block_id in enumerate(entry_ids(role, document)) if block_id == archived.id), None)
 
 
 def _parse_or_none(data: bytes) -> Document | None:
