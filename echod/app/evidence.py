@@ -11,6 +11,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final, Self
 
+from echod.errors import StateError
 from echod.evidence.book import StoredBases, read_bases
 from echod.evidence.verifier import CheckedCitation, EvidenceVerifier
 from echod.memory.evidence.compare import EvidenceState
@@ -44,11 +45,7 @@ class EvidenceReader:
         self._stack.close()
 
     def check(self, found: FoundDocument) -> tuple[CheckedCitation, ...]:
-        """Return the states of a document's citations. All are unknown where they belong to no project.
-
-        Raises:
-            StateError: the database cannot be read.
-        """
+        """Return the states of a document's citations. All are unknown where they belong to no project."""
         if not found.citations:
             return ()
         if not found.project or found.kind is DocumentKind.ARCHIVE:
@@ -64,8 +61,11 @@ class EvidenceReader:
     def _read_bases(self, store: str, role: str) -> StoredBases:
         if (store, role) not in self._bases:
             if not self._is_open:
-                database = Database.open_readonly(self._paths.database)
                 self._is_open = True
+                try:
+                    database = Database.open_readonly(self._paths.database)
+                except StateError:
+                    database = None  # the history of the project is enough for most entries
                 if database is not None:
                     self._fingerprints = FingerprintStore(self._stack.enter_context(database))
             self._bases[store, role] = read_bases(self._fingerprints, store, role)

@@ -250,7 +250,7 @@ class HookEventCount:
 
 @dataclass(frozen=True, slots=True)
 class RecallInfo:
-    """What hooks showed to agents: the number of offers, of different entries and of sessions; `last` may be None."""
+    """How often hooks showed entries to agents: offers, different entries, and sessions. `last` is None without any."""
 
     offers: int = 0
     entries: int = 0

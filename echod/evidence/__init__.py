@@ -4,5 +4,5 @@ Read in this order: `git_objects` (objects, loose and packed), `repository` (com
 `project_files` (the files as they are now), `verifier` (the state of each citation). The comparison itself is pure, in
 `echod.memory.evidence`; fingerprints are stored by `echod.state.fingerprints`.
 
-Modules for other packages: `verifier`.
+Modules for other packages: `book`, `verifier`.
 """

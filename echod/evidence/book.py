@@ -84,7 +84,7 @@ def record_evidence(
 def confirm_evidence(
     fingerprints: FingerprintStore, verifier: EvidenceVerifier, store: str, role: str, entry: EntryEvidence
 ) -> None:
-    """Take the present lines of an entry as its new base, because the user confirmed it. What is gone stays so."""
+    """Take the present lines of an entry as its new base, because the user confirmed it. Gone evidence stays so."""
     taken: dict[tuple[str, str], StoredFingerprint] = {}
     for checked in entry.citations:
         place = parse_citation(checked.at or checked.cite)

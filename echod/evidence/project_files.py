@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from echod.files import FileVersion, file_version, read_regular
-from echod.memory.evidence.fingerprint import FileContent, read_content, sketch_of
+from echod.memory.evidence.fingerprint import TokenizedFile, read_content, sketch_of
 
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 MAX_FILES: Final = 30_000
@@ -24,7 +24,7 @@ _PASSED_OVER: Final = frozenset({
 })  # fmt: skip
 
 
-class UnreadableFileError(Exception):
+class UnreadableEvidenceError(Exception):
     """A cited file cannot be read, so nothing is known about it."""
 
 
@@ -50,7 +50,7 @@ class ProjectFiles:
 
     def __init__(self, project: Path) -> None:
         self.project = Path(os.path.realpath(project))
-        self._contents: OrderedDict[str, tuple[FileVersion, FileContent]] = OrderedDict()
+        self._contents: OrderedDict[str, tuple[FileVersion, TokenizedFile]] = OrderedDict()
         self._sketches: dict[str, tuple[FileVersion, bytes]] = {}
         self._listed: tuple[ProjectFile, ...] | None = None
 
@@ -74,21 +74,21 @@ class ProjectFiles:
         """Return whether a path leads to a file or directory.
 
         Raises:
-            UnreadableFileError: that cannot be decided.
+            UnreadableEvidenceError: that cannot be decided.
         """
         try:
             (self.project / path).stat()
         except (FileNotFoundError, NotADirectoryError):
             return False
         except (OSError, ValueError) as error:
-            raise UnreadableFileError(path) from error
+            raise UnreadableEvidenceError(path) from error
         return True
 
-    def read(self, path: str) -> FileContent:
+    def read(self, path: str) -> TokenizedFile:
         """Return the content of a file, which exists.
 
         Raises:
-            UnreadableFileError: it is no regular file, too large, or cannot be read.
+            UnreadableEvidenceError: it is no regular file, too large, or cannot be read.
         """
         file = self.project / path
         try:
@@ -100,7 +100,7 @@ class ProjectFiles:
                 if len(self._contents) > _MAX_CACHED:
                     self._contents.popitem(last=False)
         except (OSError, ValueError) as error:
-            raise UnreadableFileError(path) from error
+            raise UnreadableEvidenceError(path) from error
         return known[1]
 
     def sketch(self, path: str) -> bytes:

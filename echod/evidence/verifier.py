@@ -12,16 +12,16 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.evidence.git_objects import ObjectError
-from echod.evidence.project_files import MAX_FILE_BYTES, OutsideError, ProjectFiles, UnreadableFileError
+from echod.evidence.project_files import MAX_FILE_BYTES, OutsideError, ProjectFiles, UnreadableEvidenceError
 from echod.evidence.repository import MAX_COMMITS, Commit, Repository, find_repository
-from echod.memory.evidence.citations import Citation, parse_citation
+from echod.memory.evidence.citations import CitedPlace, parse_citation
 from echod.memory.evidence.compare import EvidenceState, Located, contains, locate
-from echod.memory.evidence.fingerprint import FileContent, Fingerprint, read_content, similarity, take_fingerprint
+from echod.memory.evidence.fingerprint import Fingerprint, TokenizedFile, read_content, similarity, take_fingerprint
 from echod.memory.evidence.tokens import TOKEN_BYTES
 from echod.state.fingerprints import StoredFingerprint
 
 _MIN_RENAMED: Final = 0.5
-"""How alike two files are of which one is the other, renamed."""
+"""How alike a file and its renamed successor are."""
 _MIN_PERHAPS_RENAMED: Final = 0.15
 """The same for a file that also has the cited lines, at least in part."""
 _MIN_FOUND_TOKENS: Final = 12
@@ -45,7 +45,7 @@ class CheckedEntry(NamedTuple):
     taken: Mapping[str, StoredFingerprint]
 
 
-class LineChange(NamedTuple):
+class EvidenceChange(NamedTuple):
     """The commit that changed cited lines. None if the change is not committed yet."""
 
     commit: str | None
@@ -60,7 +60,7 @@ class EvidenceVerifier:
         self._now = now
         self._today = datetime.fromtimestamp(now).astimezone().date()
         self._repositories: dict[Path, Repository | None] = {}
-        self._old_contents: dict[str, FileContent | None] = {}
+        self._old_contents: dict[str, TokenizedFile | None] = {}
 
     def close(self) -> None:
         """Close the files of repositories."""
@@ -92,7 +92,7 @@ class EvidenceVerifier:
             checked.append(self._check(citation, base.fingerprint, base))
         return CheckedEntry(tuple(checked), taken)
 
-    def take_base(self, citation: Citation, day: date | None) -> StoredFingerprint:
+    def take_base(self, citation: CitedPlace, day: date | None) -> StoredFingerprint:
         """Return the base of a citation of an entry of this day."""
         try:
             path = self._files.relative_path(citation.path)
@@ -104,7 +104,7 @@ class EvidenceVerifier:
             if path and not (self._files.project / path).is_dir():
                 content = self._files.read(path)
                 return StoredFingerprint(take_fingerprint(path, content, citation.first, citation.last), self._now)
-        except (OutsideError, UnreadableFileError):
+        except (OutsideError, UnreadableEvidenceError):
             pass  # nothing is known: no fingerprint
         return StoredFingerprint(None, self._now)
 
@@ -115,7 +115,7 @@ class EvidenceVerifier:
         found = self._files.ending_with(path)
         return found[0] if len(found) == 1 else ""
 
-    def _base_from_git(self, path: str, citation: Citation, day: date) -> StoredFingerprint | None:
+    def _base_from_git(self, path: str, citation: CitedPlace, day: date) -> StoredFingerprint | None:
         repository = self._repository_of(path)
         if repository is None:
             return None
@@ -134,7 +134,7 @@ class EvidenceVerifier:
             return None
         return None
 
-    def _old_content(self, repository: Repository, blob: str) -> FileContent | None:
+    def _old_content(self, repository: Repository, blob: str) -> TokenizedFile | None:
         """Return a content of the history; None if it is too large. Entries of one day cite the same files."""
         if blob not in self._old_contents:
             if len(self._old_contents) >= _MAX_OLD_CONTENTS:
@@ -157,7 +157,7 @@ class EvidenceVerifier:
 
     # States
 
-    def _check(self, citation: Citation, fingerprint: Fingerprint | None, base: StoredFingerprint) -> CheckedCitation:
+    def _check(self, citation: CitedPlace, fingerprint: Fingerprint | None, base: StoredFingerprint) -> CheckedCitation:
         cite = citation.text
         try:
             path = self._files.relative_path(fingerprint.path if fingerprint else citation.path)
@@ -168,13 +168,13 @@ class EvidenceVerifier:
             if not self._files.exists(path):
                 return self._check_renamed(cite, fingerprint, base)
             located = locate(fingerprint, self._files.read(path))
-        except (OutsideError, UnreadableFileError):
+        except (OutsideError, UnreadableEvidenceError):
             return CheckedCitation(cite, EvidenceState.UNKNOWN)
         if located.state is EvidenceState.VALID and path != self._files.relative_path(citation.path):
             return CheckedCitation(cite, located.state, _place(path, located))
         return CheckedCitation(cite, located.state, _place(path, located))
 
-    def _check_without_base(self, citation: Citation, path: str) -> CheckedCitation:
+    def _check_without_base(self, citation: CitedPlace, path: str) -> CheckedCitation:
         """Return the state by what is on the disk now. Nothing is claimed about lines."""
         present = self._present_path(path)
         if not present:
@@ -202,7 +202,7 @@ class EvidenceVerifier:
 
     # History
 
-    def find_change(self, fingerprint: Fingerprint, state: EvidenceState) -> LineChange | None:
+    def find_change(self, fingerprint: Fingerprint, state: EvidenceState) -> EvidenceChange | None:
         """Return which commit changed, moved or removed cited lines; None if the history does not show it."""
         if state in (EvidenceState.VALID, EvidenceState.UNKNOWN):
             return None
@@ -232,7 +232,7 @@ class _PathHistory:
 
     def holds(self, blob: str | None) -> bool:
         if blob not in self._known:
-            content: FileContent = read_content(self.repository.read_blob(blob or "")[:MAX_FILE_BYTES])
+            content: TokenizedFile = read_content(self.repository.read_blob(blob or "")[:MAX_FILE_BYTES])
             self._known[blob] = (
                 locate(self._fingerprint, content).state is EvidenceState.VALID
                 if self._is_move
@@ -241,11 +241,11 @@ class _PathHistory:
         return self._known[blob]
 
 
-def _find_change(history: _PathHistory, commit: Commit) -> LineChange | None:
+def _find_change(history: _PathHistory, commit: Commit) -> EvidenceChange | None:
     """Return the first commit, seen from now on, whose parents all have the lines and which does not."""
     blob = history.blob(commit)
     if history.holds(blob):
-        return LineChange(None)
+        return EvidenceChange(None)
     for _ in range(MAX_COMMITS):
         parents = [history.repository.commit(name) for name in commit.parents]
         blobs = [history.blob(parent) for parent in parents]
@@ -253,7 +253,7 @@ def _find_change(history: _PathHistory, commit: Commit) -> LineChange | None:
         if following is None:
             following = next((p for p, b in zip(parents, blobs, strict=True) if not history.holds(b)), None)
         if following is None:
-            return LineChange(commit.name, float(commit.at)) if parents else None
+            return EvidenceChange(commit.name, float(commit.at)) if parents else None
         commit, blob = following, history.blob(following)
     return None
 

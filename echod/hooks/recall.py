@@ -254,7 +254,7 @@ def _is_fresh(offer: _Offer, project: str, state: str) -> bool:
 
 
 def _may_exist(project: str, cite: str) -> bool:
-    """Return whether the file of a citation is there. What moved elsewhere is there under another name."""
+    """Return whether the file of a citation is there, or may be there under another path."""
     path = cite.partition(":")[0].partition("#")[0]
     return os.path.exists(os.path.join(project, path)) or "/" not in path
 

@@ -91,6 +91,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "status": ("", NOT_RUNNING),
     "undo": ("--last --dry-run", USAGE),
     "unpin": ("4f1c", USAGE),
+    "verify": ("", OK),
     "workflow begin": ("nightly", USAGE),
     "workflow end": ("nightly", USAGE),
 }

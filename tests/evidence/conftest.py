@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.evidence.verifier import CheckedCitation, EvidenceVerifier, LineChange
+from echod.evidence.verifier import CheckedCitation, EvidenceChange, EvidenceVerifier
 
 LINES = [f"value_{number} = compute({number}, base={number * 7})" for number in range(1, 41)]
 DAY = date(2026, 10, 1)
@@ -54,7 +54,7 @@ class History:
         verifier.close()
         return checked
 
-    def change(self, cite: str) -> LineChange | None:
+    def change(self, cite: str) -> EvidenceChange | None:
         """Return which commit changed the cited lines."""
         verifier = EvidenceVerifier(self.root, time.time())
         found = verifier.check([cite], DAY, {})

@@ -17,7 +17,7 @@ _LINES: Final = re.compile(rf"(?::|#){_RANGE}((?:,\s*{_RANGE})*)(?::\d+)?$")
 _ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
-class Citation(NamedTuple):
+class CitedPlace(NamedTuple):
     """A citation as written, its path, and its lines from 1 (None for a citation of the whole file)."""
 
     text: str
@@ -31,7 +31,7 @@ class Citation(NamedTuple):
         return self.path.rpartition("/")[2]
 
 
-def parse_citation(text: str) -> Citation | None:
+def parse_citation(text: str) -> CitedPlace | None:
     """Return what a citation names; None for an address, or a text without a path.
 
     Of several ranges (`a.py:3,9-12`) all lines from the first to the last count if they are near each other, else those
@@ -42,7 +42,7 @@ def parse_citation(text: str) -> Citation | None:
         return None
     match = _LINES.search(bare)
     if match is None:
-        return Citation(text, _clean(bare))
+        return CitedPlace(text, _clean(bare))
     path = _clean(bare[: match.start()])
     first = int(match[1])
     last = int(match[2] or first)
@@ -50,8 +50,8 @@ def parse_citation(text: str) -> Citation | None:
         if first <= int(number) <= last + MAX_CITED_LINES // 4:
             last = max(last, int(number))
     if not path or first < 1 or last < first:
-        return Citation(text, path or bare)
-    return Citation(text, path, first, min(last, first + MAX_CITED_LINES - 1))
+        return CitedPlace(text, path or bare)
+    return CitedPlace(text, path, first, min(last, first + MAX_CITED_LINES - 1))
 
 
 def _clean(path: str) -> str:

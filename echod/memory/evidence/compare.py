@@ -13,7 +13,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from echod.memory.evidence.fingerprint import CONTEXT_TOKENS, FileContent, Fingerprint
+from echod.memory.evidence.fingerprint import CONTEXT_TOKENS, Fingerprint, TokenizedFile
 from echod.memory.evidence.tokens import TOKEN_BYTES, Tokens, find_all
 
 _MIN_CONTEXT: Final = 3
@@ -28,7 +28,7 @@ _MAX_GROWTH: Final = 4
 
 
 class EvidenceState(StrEnum):
-    """What became of a citation since its base.
+    """The fate of a citation since its base.
 
     `valid`: the lines are as they were. `moved`: they are elsewhere in the file, or the file has another name.
     `changed`: they were edited. `gone`: they, or the file, were removed. `unknown`: it cannot be decided.
@@ -49,7 +49,7 @@ class Located(NamedTuple):
     last: int = 0
 
 
-def locate(fingerprint: Fingerprint, content: FileContent) -> Located:
+def locate(fingerprint: Fingerprint, content: TokenizedFile) -> Located:
     """Return what became of cited lines in a file. A whole file is valid."""
     if not fingerprint.first:
         return Located(EvidenceState.VALID)
@@ -67,7 +67,7 @@ def locate(fingerprint: Fingerprint, content: FileContent) -> Located:
     return place or _find_alike(fingerprint, tokens)
 
 
-def contains(fingerprint: Fingerprint, content: FileContent) -> bool:
+def contains(fingerprint: Fingerprint, content: TokenizedFile) -> bool:
     """Return whether a file has the cited lines unchanged, anywhere."""
     return not fingerprint.first or _find_exact(fingerprint, content.tokens) is not None
 

@@ -19,7 +19,7 @@ _LINE_BYTES: Final = 4
 
 
 class Fingerprint(NamedTuple):
-    """What is kept of cited lines. A citation of a whole file has no lines and no tokens.
+    """The part of cited lines that is kept. A citation of a whole file has no lines and no tokens.
 
     Attributes:
         path: the file, relative to the project.
@@ -46,7 +46,7 @@ class Fingerprint(NamedTuple):
     sketch: bytes
 
 
-class FileContent(NamedTuple):
+class TokenizedFile(NamedTuple):
     """A file's content, its tokens, and the number of its lines."""
 
     data: bytes
@@ -54,13 +54,13 @@ class FileContent(NamedTuple):
     line_count: int
 
 
-def read_content(data: bytes) -> FileContent:
+def read_content(data: bytes) -> TokenizedFile:
     """Return the content of a file for comparisons. Bytes that are no UTF-8 count as characters of their own."""
     text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
-    return FileContent(data, tokenize(text), text.count("\n") + (not text.endswith("\n") and bool(text)))
+    return TokenizedFile(data, tokenize(text), text.count("\n") + (not text.endswith("\n") and bool(text)))
 
 
-def take_fingerprint(path: str, content: FileContent, first: int | None, last: int | None) -> Fingerprint | None:
+def take_fingerprint(path: str, content: TokenizedFile, first: int | None, last: int | None) -> Fingerprint | None:
     """Return the fingerprint of lines of a file (None: of the whole file); None if the file has no such lines."""
     digest, sketch = blob_digest(content.data), sketch_of(content.data)
     if first is None or last is None:

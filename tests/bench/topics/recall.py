@@ -181,8 +181,8 @@ def _timings(space: Workspace, state: Path, project: Path, cited: str, files: Se
                 took[name].append(seconds)
     shown = len({offer.session for offer in list_offers(state) if offer.session.startswith("s")})
     entries = _ROLES * _ENTRIES_OF_ROLE + _ENTRIES_OF_PROJECT
-    for name, measured in took.items():
-        ratios = [one / reference for one, reference in zip(measured, bare, strict=True)]
+    for name, runs in took.items():
+        ratios = [one / reference for one, reference in zip(runs, bare, strict=True)]
         yield row(f"hook, {name}, {entries:,} entries", ratios, "x", bar=below(2), note=f"{shown} sessions with offers")
 
 
