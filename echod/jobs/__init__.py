@@ -7,5 +7,5 @@ only one of them.
 Every job raises the BusyError, RefusedError and StoreError of `RoleSession.commit`; nothing was changed then.
 
 Modules for other packages: `answer_review`, `compress`, `consolidate`, `observe`, `packs`, `promote`, `prune`,
-`scrub`.
+`scrub`, `sync`.
 """
