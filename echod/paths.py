@@ -38,6 +38,17 @@ class Paths:
     state: Path
     runtime: Path
     config_file: Path
+    data: Path | None = None
+
+    @property
+    def sessions(self) -> Path:
+        """The default directory of conversation archives. They are the user's data, not state of echod."""
+        return (self.data or self.state / "data") / "sessions"
+
+    @property
+    def session_projects(self) -> Path:
+        """The projects whose conversations are archived because the user asked for it, one absolute path a line."""
+        return self.state / "session-projects"
 
     @property
     def database(self) -> Path:
@@ -171,7 +182,9 @@ def paths_from_environment(environ: Mapping[str, str]) -> Paths:
     state = _absolute(environ, "ECHOD_STATE_DIR") or _user_directory(environ, _STATE_HOME)
     runtime = _absolute(environ, "ECHOD_RUNTIME_DIR") or _default_runtime(environ, state)
     config = _absolute(environ, "ECHOD_CONFIG") or _user_directory(environ, _CONFIG_HOME) / "config.toml"
-    return Paths(state=state, runtime=runtime, config_file=config)
+    # A state directory of one's own holds everything: a second installation must not share the user's data.
+    data = None if environ.get("ECHOD_STATE_DIR") else _user_directory(environ, _DATA_HOME)
+    return Paths(state=state, runtime=runtime, config_file=config, data=data)
 
 
 def home_directory(environ: Mapping[str, str]) -> Path:
@@ -207,6 +220,7 @@ class _UserDirectory(NamedTuple):
 _IS_MACOS: Final = sys.platform == "darwin"
 _MACOS_DEFAULT: Final = "Library/Application Support"
 _STATE_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/state", platformdirs.user_state_path)
+_DATA_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/share", platformdirs.user_data_path)
 _CONFIG_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".config", platformdirs.user_config_path)
 
 
@@ -215,6 +229,18 @@ def _user_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Pa
         return directory.find(APP_NAME)
     except RuntimeError:  # platformdirs found no home directory
         return home_directory(environ) / directory.default / APP_NAME
+
+
+def conversations_name(project: Path) -> str:
+    """Return the name of a project's directory of conversations: readable, and different for every path."""
+    digest = hashlib.sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in project.name).strip("-.")
+    return f"{name[:60] or 'project'}-{digest}"
+
+
+def codex_home(environ: Mapping[str, str]) -> Path:
+    """Return Codex's own directory: `CODEX_HOME`, else `~/.codex`."""
+    return _absolute(environ, "CODEX_HOME") or home_directory(environ) / ".codex"
 
 
 def _default_runtime(environ: Mapping[str, str], state: Path) -> Path:

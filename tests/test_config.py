@@ -164,7 +164,6 @@ class TestPolicy:
         ("text", "sentence"),
         [
             ("recency_weight = 0.4", r"config.toml:1: policy: .*must add up to 1"),
-            ("traced_keep_share = 0.8", r"policy: .*must not be more than 1"),
             ("traced_days = 0", r"config.toml:2: policy.traced_days: .*greater than or equal to 1"),
             ("noise_share = 1.5", r"config.toml:2: policy.noise_share: .*less than or equal to 1"),
             ("noise_shar = 0.1", r"there is no setting policy.noise_shar; did you mean policy.noise_share"),

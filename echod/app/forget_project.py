@@ -16,11 +16,13 @@ from echod.inbox.spool import Spool
 from echod.paths import Paths
 from echod.projects.worktrees import main_worktree_path
 from echod.runtime.locks import this_process, worker_lock
+from echod.sessions.journal import RootJournal
+from echod.sessions.roots import SessionRoot
 from echod.state import repair
 from echod.state.database import Database
 from echod.store.engine import Engine
 from echod.store.journal import retention
-from echod.store.layout import STORE_DIRS, Store
+from echod.store.layout import STORE_DIRS, Store, solutions_store
 from echod.store.leftovers import list_private_files
 from echod.store.limits import EngineLimits
 
@@ -42,34 +44,43 @@ class ProjectData:
         commits: number of commits that `echod log` lists and `echod undo` can reverse.
         rows: rows in the database: jobs, references, first-seen dates and so on.
         event_names: names of its spooled hook events.
+        session_bytes: what an undo of its conversation archives would need. The archives and their receipts stay.
     """
 
     commits: int
     journal_bytes: int
     rows: int
     event_names: tuple[str, ...]
+    session_bytes: int = 0
 
     def __bool__(self) -> bool:
-        return bool(self.commits or self.journal_bytes or self.rows or self.event_names)
+        return bool(self.commits or self.journal_bytes or self.rows or self.event_names or self.session_bytes)
 
 
 def possible_stores(project: Path) -> tuple[Store, ...]:
     """Return the stores that a project may have had, whether or not they exist."""
-    return tuple(Store(project, project / below) for below in STORE_DIRS)
+    return (*(Store(project, project / below) for below in STORE_DIRS), solutions_store(project))
 
 
 def find_project_data(
-    project: Path, journal: Path, database: Database | None, spool: Spool, clock: Callable[[], float]
+    project: Path,
+    journal: Path,
+    database: Database | None,
+    spool: Spool,
+    clock: Callable[[], float],
+    session_roots: Iterable[SessionRoot] = (),
 ) -> ProjectData:
     """Return the data about a project. `database` is None if there is none."""
     stores = possible_stores(project)
     engine = Engine(journal, limits=EngineLimits(), clock=clock)
-    keys = [store.key for store in stores]
+    roots = tuple(session_roots)
+    keys = [*(store.key for store in stores), *(root.key for root in roots)]
     return ProjectData(
         commits=len(engine.history(stores)),
         journal_bytes=sum(retention.journal_bytes(journal, store) for store in stores),
         rows=0 if database is None else repair.count_project_rows(database, str(project), keys),
         event_names=_event_names(spool, project),
+        session_bytes=sum(RootJournal(root).size() for root in roots),
     )
 
 
@@ -126,7 +137,9 @@ def _close_store_commits(store: Store, journal: Path, clock: Callable[[], float]
     return True
 
 
-def delete_project_data(project: Path, journal: Path, database: Database, spool: Spool) -> None:
+def delete_project_data(
+    project: Path, journal: Path, database: Database, spool: Spool, session_roots: Iterable[SessionRoot] = ()
+) -> None:
     """Delete all data about a project. The caller holds the worker lock and has called `close_commits`.
 
     Raises:
@@ -136,7 +149,11 @@ def delete_project_data(project: Path, journal: Path, database: Database, spool:
     stores = possible_stores(project)
     for store in stores:
         retention.delete_journal(journal, store)
-    repair.delete_project_rows(database, str(project), [store.key for store in stores])
+    roots = tuple(session_roots)
+    for root in roots:
+        RootJournal(root).purge()
+    keys = [*(store.key for store in stores), *(root.key for root in roots)]
+    repair.delete_project_rows(database, str(project), keys)
     database.vacuum()
     spool.remove(_event_names(spool, project))
 

@@ -18,11 +18,16 @@ import psutil
 from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
 from echod.inbox.inbox import Inbox, InboxSettings
+from echod.jobs.archive import SessionServices
 from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.observe import ObserveContext
+from echod.memory.conversation.summary import MAX_ANSWER_BYTES as MAX_SUMMARY_BYTES
+from echod.memory.reports.validation import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
 from echod.paths import Paths
+from echod.runtime.user_command import UserCommand
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.scheduler.worker import JobSettings, Worker
+from echod.sessions.needs import SessionNeedFinder
 from echod.settings.values import Settings
 from echod.state.entries import EntryStore
 from echod.state.hook_events import HookEventLog
@@ -30,6 +35,7 @@ from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
 from echod.state.repair import CheckedDatabase, open_checked
+from echod.state.session_log import SessionHint, SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
@@ -51,6 +57,10 @@ class ProgressTracer:
     def __call__(self, step: CommitStep, /) -> None:
         """Record a step of a commit (`store.commit.steps.Tracer`)."""
         del step
+        self.record()
+
+    def record(self) -> None:
+        """Record that the job made progress."""
         self._last_step_at = self._monotonic()
 
     @property
@@ -146,6 +156,7 @@ class Services:
             register=register if self.settings.hooks.register_projects else None,
             observations_enabled=lambda project: context.project_settings.read(project).settings.observe,
             locator=context.locator,
+            session_hint=self._record_session_hint,
         )
         return Inbox(context.spool, self._hook_events, settings)
 
@@ -153,6 +164,51 @@ class Services:
     def maintenance_finder(self) -> MaintenanceNeedFinder:
         """The finder of maintenance needs."""
         return MaintenanceNeedFinder(self.entries, self.engine, self.read_context.inspections)
+
+    @cached_property
+    def session_log(self) -> SessionLog:
+        """The transcripts that were read."""
+        return SessionLog(self._database)
+
+    @cached_property
+    def session_need_finder(self) -> SessionNeedFinder:
+        """The finder of sessions that have to be archived."""
+        return self.read_context.session_need_finder
+
+    @cached_property
+    def session_services(self) -> SessionServices:
+        """Everything that works on conversations."""
+        settings = self.settings.sessions
+
+        summarizer = self._user_command(settings.summary_command, settings.summary_seconds, MAX_SUMMARY_BYTES)
+        return SessionServices(
+            projects=self.read_context.session_projects,
+            need_finder=self.session_need_finder,
+            session_log=self.session_log,
+            summarizer=summarizer,
+            clock=self._clock,
+            trace=lambda _step: self.progress.record(),
+        )
+
+    @cached_property
+    def validator(self) -> UserCommand | None:
+        """The command that validates learnings; None without one."""
+        settings = self.settings.validation
+        return self._user_command(settings.command, settings.seconds, MAX_VERDICT_BYTES)
+
+    def _user_command(self, command: tuple[str, ...], seconds: float, max_bytes: int) -> UserCommand | None:
+        """Return a command of the user, which may take long and is no stuck job; None without one."""
+        if not command:
+            return None
+        return UserCommand(command, seconds, self._environ, max_bytes, on_wait=self.progress.record)
+
+    def _record_session_hint(self, project: Path, session_id: str, hint: SessionHint) -> bool:
+        """Record what a hook reported about a session. False if conversations of the project are not archived."""
+        if not self.read_context.session_projects.enabled([project]):
+            return False
+        self.session_log.put_hint(session_id, hint, self._clock())
+        self.session_need_finder.look_again()
+        return True
 
     @cached_property
     def worker(self) -> Worker:
@@ -163,6 +219,8 @@ class Services:
             project_gate=self.read_context.project_gate,
             job_settings=self._job_settings,
             observe_context=ObserveContext(self.inbox, self._hook_events),
+            session_services=self.session_services,
+            validator=self.validator,
             entries=self.entries,
             exchange=self._exchange,
             is_alive=process_is_alive,

@@ -102,7 +102,7 @@ class CommandContext:
     @cached_property
     def settings(self) -> Settings:
         """The settings. Warnings about unknown variables and an insecure file are printed on standard error."""
-        self._configure_log_file()
+        self.configure_log_file()
         uid = os.getuid()
         directories = paths.insecure_directory_warnings(self.paths, uid)
         for warning in (*settings_warnings(self.paths.config_file, self.environ, uid), *directories):
@@ -119,7 +119,7 @@ class CommandContext:
         check = check_in_child if self.long_lived else check_in_process
         return effective_settings(self.paths.config_file, self.environ, self.paths.settings_cache, check=check)
 
-    def _configure_log_file(self) -> None:
+    def configure_log_file(self) -> None:
         """Send log lines to the log file. The command itself prints sentences."""
 
         def configure() -> None:

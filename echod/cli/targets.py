@@ -22,7 +22,7 @@ from echod.cli.context import CommandContext
 from echod.cli.output import fit_path, role_label, sanitize, short_path, title_text, wrap
 from echod.clock import local_date
 from echod.errors import UsageError
-from echod.inspection.entry_facts import get_facts
+from echod.inspection.entry_facts import get_facts, with_confirmations
 from echod.jobs.archives import ArchivedCopy, list_archived_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve_id
@@ -142,9 +142,9 @@ def global_flag(role: Role) -> str:
 
 def read_facts(read_context: ReadContext, role: Role, today: date, memory: Document | None = None) -> Facts:
     """Return the recorded facts about a role's entries. They are empty if nothing was ever recorded."""
-    if read_context.entries is None:
-        return Facts()
     policy = read_context.maintenance_policy(role.store.project).policy
+    if read_context.entries is None:
+        return Facts() if memory is None else with_confirmations(role, Facts(), memory, policy.memory_line_limit)
     return get_facts(role, read_context.entries, policy, today, memory)
 
 

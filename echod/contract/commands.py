@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from echod.contract.evidence import ChangedEvidence, EvidenceInfo
 from echod.contract.status import SCHEMA, PackInfo, Timestamp
 
 
@@ -160,6 +161,8 @@ class ExplainReport(NamedTuple):
     store: str
     role: str
     rules: tuple[RuleInfo, ...] = ()
+    confirmed_by: tuple[str, ...] = ()
+    evidence: tuple[ChangedEvidence, ...] = ()
     schema: int = SCHEMA
 
 
@@ -206,6 +209,51 @@ class LogReport(NamedTuple):
     schema: int = SCHEMA
 
 
+class IgnoredReportText(NamedTuple):
+    """A part of a report that is not taken. `injected`: it was not written by the run, or instructs agents."""
+
+    line: int
+    name: str
+    reason: str
+    injected: bool
+
+
+class IngestedReport(NamedTuple):
+    """A report: its new findings, those that were read before, and its statements about findings of other reports.
+
+    `unmatched` counts statements about findings that no report contains. `problem` is why the file was not read.
+    """
+
+    path: str
+    role: str
+    findings: int
+    known: int
+    resolutions: int
+    unmatched: int
+    ignored: tuple[IgnoredReportText, ...] = ()
+    problem: str | None = None
+
+
+class IngestedEntry(NamedTuple):
+    """A learning for the memory. `cause` is `recurring`, `confirmed`, `not a problem`, or `summary` (of the month)."""
+
+    store: str
+    role: str
+    layer: str
+    title: str
+    cause: str
+    runs: int
+
+
+class IngestReport(NamedTuple):
+    """`echod ingest`. `jobs` are the numbers of the jobs that did it; empty for a dry run."""
+
+    reports: tuple[IngestedReport, ...] = ()
+    entries: tuple[IngestedEntry, ...] = ()
+    jobs: tuple[int, ...] = ()
+    schema: int = SCHEMA
+
+
 class PacksReport(NamedTuple):
     """`echod packs list` and `echod packs status`. `problems` are sentences about registries and manifests."""
 
@@ -215,7 +263,11 @@ class PacksReport(NamedTuple):
 
 
 class PlannedEntry(NamedTuple):
-    """The planned action for an entry. `rule` is None if the entry stays, `score` if it has none."""
+    """The planned action for an entry. `rule` is None if the entry stays, `score` if it has none.
+
+    `rules` are all rules that apply, in order. `learnings` are those that leave for space. `merged_into` is the id of
+    the entry that counts a rolled up one.
+    """
 
     id: str
     title: str
@@ -225,6 +277,9 @@ class PlannedEntry(NamedTuple):
     action: str
     store: str
     role: str
+    rules: tuple[str, ...] = ()
+    learnings: tuple[str, ...] = ()
+    merged_into: str | None = None
 
 
 class PlannedFile(NamedTuple):
@@ -382,6 +437,7 @@ class EntryHistory(NamedTuple):
     pinned: str | None
     jobs: tuple[EntryJobInfo, ...]
     archived: tuple[ArchivedText, ...]
+    evidence: tuple[EvidenceInfo, ...] = ()
 
 
 class ShowReport(NamedTuple):

@@ -248,6 +248,16 @@ class HookEventCount:
     last: Timestamp | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RecallInfo:
+    """What hooks showed to agents: the number of offers, of different entries and of sessions; `last` may be None."""
+
+    offers: int = 0
+    entries: int = 0
+    sessions: int = 0
+    last: Timestamp | None = None
+
+
 class PackInfo(NamedTuple):
     """A doc pack, installed or only in a registry. Unknown values are None.
 
@@ -273,6 +283,23 @@ class PackInfo(NamedTuple):
     problem: str | None = None
 
 
+class SessionsInfo(NamedTuple):
+    """The conversations of a project, if they are archived.
+
+    `waiting` sessions have something that is not archived yet; `expiring` of them are within three days of the deletion
+    by the host, which keeps transcripts for `host_days` days. `pressure` is `none`, `notice`, `warning` or `full`.
+    """
+
+    project: str
+    root: str
+    archives: int
+    waiting: int
+    expiring: int
+    host_days: int
+    memory_percent: int
+    pressure: str
+
+
 @dataclass(frozen=True, slots=True)
 class StatusReport:
     """`echod status`: everything that the screen shows, and more."""
@@ -286,6 +313,9 @@ class StatusReport:
     stores: tuple[StoreInfo, ...] = ()
     hooks: tuple[HookEventCount, ...] = ()
     packs: tuple[PackInfo, ...] = ()
+    sessions: tuple[SessionsInfo, ...] = ()
+    evidence: dict[str, int] = field(default_factory=dict)
+    recall: RecallInfo = field(default_factory=RecallInfo)
     schema: int = SCHEMA
 
 

@@ -18,6 +18,7 @@ from echod.app.services import Services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import EventSource
 from echod.daemon.notify import Notifier
+from echod.daemon.search_indexer import SearchIndexer
 from echod.daemon.secret_scan import SecretScanTask
 from echod.daemon.session_summaries import SessionSummaries
 from echod.daemon.status_publisher import StatusPublisher
@@ -48,7 +49,7 @@ from echod.state.database import DatabaseUnavailableError
 from echod.state.job import JobState
 from echod.state.repair import LOST_WITH_DATABASE
 from echod.status.collect import StatusCollector
-from echod.store.layout import Store
+from echod.store.layout import Store, store_at
 from echod.workflows import marker_directories
 from echod.workflows.model import GateState
 
@@ -104,6 +105,7 @@ class DaemonLoop:
     reconcile_now: threading.Event
     interval_scheduler: IntervalScheduler
     clock_jumps: ClockJumpDetector
+    search_indexer: SearchIndexer
     settings_warning: StatusWarning | None = None
 
     def __post_init__(self) -> None:
@@ -240,6 +242,7 @@ class DaemonLoop:
             if finished.deferred_by_gate:
                 self._gated_stores.add(finished.job.store)
             self._status.mark_stale([finished.job.store])
+            self.search_indexer.request([store_at(Path(finished.job.store))])
 
     def _reconcile_all(self, now: float, monotonic: float) -> None:
         self._discovered = self.services.read_context.discover_stores()
@@ -262,6 +265,8 @@ class DaemonLoop:
             self._status_collector.inspect([store], now)  # at once, while its files are in the caches
         self._unwatched_stores = self._stores_without_events()
         self._secret_scan.mark_changed(self._discovered.stores, monotonic)
+        self.search_indexer.request(self._discovered.stores)
+        self.search_indexer.request_shared()
         self._status_collector.invalidate_packs(self._discovered.projects)
         self._packs_inspected_at = None
         with isolated("The summaries for sessions", self._problems.append):
@@ -292,6 +297,7 @@ class DaemonLoop:
             self._packs_inspected_at = monotonic
             if self._status_collector.inspect_packs(wall):
                 self._status.mark_changed()
+                self.search_indexer.request_shared()
 
     def _mark_changed_paths(self, paths: Collection[Path], monotonic: float) -> None:
         projects = self._projects_by_marker_directory
@@ -316,6 +322,7 @@ class DaemonLoop:
                 self._reconcile_store(store, now, monotonic, worker_thread)
         self._session_summaries.update(stores)
         self._secret_scan.mark_changed(stores, monotonic)
+        self.search_indexer.request(stores)
         self._status.mark_stale(store.key for store in stores)
         self._status.mark_changed()
 
@@ -343,8 +350,8 @@ class DaemonLoop:
     def _queue_maintenance(self, store: Store, now: float, needs: NeedsReport) -> None:
         self._awaiting_second_pass.discard(store.key)
         need_settings = self.services.read_context.need_settings(store.project)
-        finder = self.services.maintenance_finder
-        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder):
+        finder, sessions = self.services.maintenance_finder, self.services.session_need_finder
+        for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder, sessions):
             log.warning("store_unreadable", path=problem.path, reason=problem.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is expected back
                 self.reconcile_now.set()

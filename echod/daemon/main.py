@@ -14,12 +14,14 @@ from typing import Self
 
 from echod import __version__
 from echod.app.context import process_is_alive
+from echod.app.search import SearchLocations
 from echod.app.services import Services, open_services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonLoop
 from echod.daemon.notify import Notifier
+from echod.daemon.search_indexer import SearchIndexer
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
@@ -37,6 +39,7 @@ from echod.runtime import (
     this_process,
     worker_lock,
 )
+from echod.search.finder import DocumentFinder
 from echod.settings.values import Settings
 from echod.store.errors import is_disk_full
 
@@ -183,6 +186,14 @@ def _run_with_settings(
             PeriodicTask("tidy", _DAY_SECONDS, retention_due.set),
         ]
         interval_scheduler = stack.enter_context(IntervalScheduler(tasks))
+        locations = SearchLocations.from_environment(paths, environ, settings.projects)
+        search_indexer = stack.enter_context(
+            SearchIndexer(
+                DocumentFinder(paths.search_index),
+                sources_of=lambda store: locations.project_sources([store]),
+                shared_sources=locations.global_sources,
+            )
+        )
         loop = DaemonLoop(
             services,
             identity=this_process(),
@@ -195,6 +206,7 @@ def _run_with_settings(
             reconcile_now=reconcile_now,
             interval_scheduler=interval_scheduler,
             clock_jumps=ClockJumpDetector(time.time(), time.monotonic()),
+            search_indexer=search_indexer,
             settings_warning=warning,
         )
         worker_thread = WorkerThread(

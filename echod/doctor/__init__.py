@@ -28,6 +28,7 @@ from echod.doctor.projects import (
     check_project_without_store,
     check_skipped,
 )
+from echod.doctor.sessions import check_sessions
 from echod.errors import EchodError
 from echod.projects.discovery import DiscoveredStores, discover_stores
 from echod.projects.location import ProjectLocator
@@ -89,6 +90,7 @@ def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores)
         stores = discovered.stores_in(project)
         yield from check_project(context, project, stores, _gate_verdict(context, project, stores))
         yield from check_merge_driver(context, project, stores)
+    yield from check_sessions(context, discovered.projects)
 
 
 def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, project: Path) -> Iterator[Check]:
@@ -101,6 +103,7 @@ def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, pro
     yield from map(check_skipped, own.linked)
     if own.projects:
         yield from check_project(context, project, own.stores, _gate_verdict(context, project, own.stores))
+        yield from check_sessions(context, (project,))
         yield from check_merge_driver(context, project, own.stores)
 
 

@@ -7,6 +7,7 @@ the memory. Dropped events are counted by reason, so that the user can find out 
 from __future__ import annotations
 
 import json
+import os
 import re
 import stat
 import threading
@@ -22,15 +23,21 @@ from echod.files import read_regular
 from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
+from echod.memory.reported_learning import parse_learning
 from echod.paths import is_openable_path
 from echod.projects.location import ProjectLocator
 from echod.projects.worktrees import main_worktree_path
 from echod.state.hook_events import HookEventLog
+from echod.state.session_log import SessionHint
+from echod.store import layout
+from echod.store.create import create_findings_file
+from echod.store.errors import StoreError
 from echod.store.layout import Role, Store
 
 log = get_logger(__name__)
 
-RECEIVED, REGISTERED = "received", "the project was registered"
+RECEIVED, REGISTERED, NOTED = "received", "the project was registered", "the session is archived"
+LEARNED = "the learning became a finding"
 
 _AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
 _DEFINITION_FIELDS = ("customAgentType", "spawnedAgentType")
@@ -58,6 +65,7 @@ class InboxSettings(NamedTuple):
         register: registers a project when a session starts in it; None if the user did not enable that.
         observations_enabled: returns whether a project allows observations.
         locator: the rule by which a session's directory belongs to a project.
+        session_hint: records that a session ended or is being compacted; false if no one needs that.
     """
 
     teams: Sequence[str]
@@ -65,6 +73,7 @@ class InboxSettings(NamedTuple):
     register: Callable[[Path], None] | None
     observations_enabled: Callable[[Path], bool]
     locator: ProjectLocator
+    session_hint: Callable[[Path, str, SessionHint], bool] = lambda *_: False
 
 
 class PendingObservation(NamedTuple):
@@ -85,10 +94,11 @@ class Inbox:
         self._pending: dict[str, PendingObservation] = {}
         self._extra_projects: set[Path] = set()
         self._stores_by_directory: dict[str, Store | DropReason] = {}
+        self._hinted: set[str] = set()
         self._lock = threading.Lock()
 
     def refresh(self, now: float, extra_projects: Iterable[Path] = ()) -> frozenset[str]:
-        """Read the new events of the spool, and return the keys of the stores with pending observations.
+        """Read the new events of the spool, and return the keys of the stores with pending observations or sessions.
 
         `extra_projects` are maintained from now on even if they are not registered.
         """
@@ -103,6 +113,7 @@ class Inbox:
             # Read again each time: an event of a project that was registered a moment ago must not be dropped.
             projects = {*self._extra_projects, *self._settings.projects()} if events else set()
             self._stores_by_directory.clear()
+            self._hinted.clear()
             outcomes: dict[SpooledEvent, str] = {}
             all_pending: dict[str, PendingObservation] = {}
             for spooled in events:
@@ -115,7 +126,7 @@ class Inbox:
                         outcomes[spooled] = outcome
             self._pending = all_pending
             self._remove_and_count(outcomes, now)
-            return frozenset(pending.store.key for pending in all_pending.values())
+            return frozenset(pending.store.key for pending in all_pending.values()) | self._hinted
 
     def pending_for(self, store: Store) -> Mapping[str, tuple[PendingObservation, ...]]:
         """Return the pending observations of a store by role, in the order of the events."""
@@ -177,8 +188,24 @@ class Inbox:
                 return self._handle_task(spooled, event, projects)
             case "session-start":
                 return self._handle_session_start(event, projects)
+            case "session-end":
+                return self._handle_session(event, projects, SessionHint(ended_at=spooled.spooled_at))
+            case "pre-compact":
+                return self._handle_session(event, projects, SessionHint(compacting_at=spooled.spooled_at))
+            case "learn":
+                return _handle_learning(spooled, event)
             case _:
                 return RECEIVED
+
+    def _handle_session(self, event: Mapping[str, object], projects: set[Path], hint: SessionHint) -> str:
+        """Pass on that a session ended or is being compacted. It is only a hint: sessions are found by looking."""
+        session, store = event.get("session_id"), self._find_store(event)
+        if not isinstance(session, str) or not _AGENT_ID.fullmatch(session) or not isinstance(store, Store):
+            return RECEIVED
+        if store.project in projects and self._settings.session_hint(store.project, session, hint):
+            self._hinted.add(store.key)
+            return NOTED
+        return RECEIVED
 
     def _handle_session_start(self, event: Mapping[str, object], projects: set[Path]) -> str:
         store = self._find_store(event)
@@ -231,6 +258,27 @@ class Inbox:
         except OSError:
             return DropReason.NO_STORE
         return stores[0] if stores else DropReason.NO_STORE
+
+
+def _handle_learning(spooled: SpooledEvent, event: Mapping[str, object]) -> str | None:
+    """Write a reported learning to a findings file of its own. Return the outcome; None to try again later.
+
+    The name of the file depends on the event, so that an event which is read twice is written once.
+    """
+    learning = parse_learning(event, local_date(spooled.spooled_at))
+    if learning is None:
+        return ObservationDropReason.UNREADABLE
+    role = Role(layout.store_at(Path(learning.store)), learning.role)
+    try:
+        known = any(store.key == learning.store for store in layout.find_stores(role.store.project))
+        if not known or not any(existing.name == role.name for existing in layout.find_roles(role.store)):
+            return DropReason.NO_STORE if not known else DropReason.NO_ROLE
+        name = f"mcp-{spooled.name.partition('.')[0]}-findings.md"
+        create_findings_file(role, name, learning.data, os.getpid())
+    except (OSError, StoreError) as error:  # perhaps for a moment only
+        log.warning("learning_not_written", role=str(role.path), error=str(error))
+        return None
+    return LEARNED
 
 
 def has_memory_file(role: Role) -> bool:

@@ -6,18 +6,23 @@ Every plan needs the facts. Every look at a changed memory file records which en
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
 from echod.files import read_regular
+from echod.memory.confirmation import find_confirmations
 from echod.memory.document import parse
 from echod.memory.entry_matching import NO_ID_CHANGES, present_entries
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
 from echod.memory.policy import Facts, PolicySettings
+from echod.memory.policy.scoring import count_document_lines
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind
-from echod.store.layout import Role, Store
+from echod.store.errors import StoreError
+from echod.store.layout import Role, Store, list_roles
 from echod.store.undo import UndoResult
 
 
@@ -41,7 +46,9 @@ def get_facts(
 ) -> Facts:
     """Return the facts about the entries of a role, by their ids in `memory` (None: their ids at the last look)."""
     present = None if memory is None else present_entries(role.name, memory)
-    return entries.get_facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, present)
+    days = policy.relevance_days
+    facts = entries.get_facts(role.store.key, role.name, str(role.store.project), today, days, present)
+    return facts if memory is None else with_confirmations(role, facts, memory, policy.memory_line_limit)
 
 
 def get_knowledge_facts(
@@ -60,7 +67,25 @@ def record_and_get_facts(
     present = present_entries(role.name, memory)
     entries.record_present(role.store.key, role.name, present, today)
     ids = [entry.id for entry in present]
-    return entries.get_facts(role.store.key, role.name, str(role.store.project), today, policy.relevance_days, ids=ids)
+    days = policy.relevance_days
+    facts = entries.get_facts(role.store.key, role.name, str(role.store.project), today, days, ids=ids)
+    return with_confirmations(role, facts, memory, policy.memory_line_limit)
+
+
+def with_confirmations(role: Role, facts: Facts, memory: Document, over_lines: int) -> Facts:
+    """Return the facts with the roles that confirm the learnings of a memory file, if it has more than this many lines.
+
+    Only a file over its limit needs them, and finding them reads the memory of all roles of the store.
+    """
+    if count_document_lines(memory) <= over_lines:
+        return facts
+    others = {}
+    for other in list_roles(role.store).roles:
+        if other.name != role.name:
+            with suppress(OSError, StoreError):  # a file that cannot be read confirms nothing; the status reports it
+                if (document := read_document(other.memory)) is not None:
+                    others[other.name] = document
+    return replace(facts, confirmations=find_confirmations(role.name, memory, others))
 
 
 def record_entries(

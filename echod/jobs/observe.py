@@ -1,4 +1,6 @@
-"""The observe job: append an entry for each completed task that hooks reported, all of a role in one commit.
+"""The observe job: record the completed tasks that hooks reported, all of a role in one commit.
+
+A task that is the same as an entry raises its count, and its text goes to the archive. Each other one is an entry.
 
 `echod.memory.observations` and `echod.inbox.inbox` decide which tasks become entries. An event is removed from the
 spool only when its entry is in the memory file. Wherever a process ends in between, no task is recorded twice.
@@ -12,13 +14,14 @@ from __future__ import annotations
 import os
 import stat
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
 from echod.inbox.inbox import DropReason, Inbox, PendingObservation
+from echod.jobs.archives import append_pruned, list_archived_entries
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -31,10 +34,17 @@ from echod.jobs.base import (
     write_memory,
 )
 from echod.log import get_logger
-from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts, with_observations
+from echod.memory.document import parse_block
+from echod.memory.identity import block_content, entry_ids
+from echod.memory.model import Document
+from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts
+from echod.memory.policy.archive import to_archived_entry
+from echod.memory.policy_model import Rule
+from echod.memory.roll_up import record_observations
 from echod.state.hook_events import HookEventLog, TaskRecord, TaskState
 from echod.state.job import JobKind
 from echod.store import layout
+from echod.store.layout import Role
 from echod.store.session import RoleView
 
 log = get_logger(__name__)
@@ -67,13 +77,13 @@ def run(context: JobContext, sources: ObserveContext) -> JobOutcome:
     if not all_pending:
         return JobDone("nothing to do: the events were removed", changed=False)
 
-    def planner(view: RoleView, _: date) -> Proposal | JobOutcome:
+    def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
         if view.memory.data is None:
             if context.allow_writes:
                 sources.inbox.drop(dict.fromkeys(all_pending, str(DropReason.NO_ROLE)), context.clock())
             return JobDone(f"nothing recorded: {DropReason.NO_ROLE}", changed=False)
         tasks = sources.event_log.find_tasks(pending.observation.key for pending in all_pending)
-        classified = _classify(all_pending, tasks, view.memory.data, role.store.project)
+        classified = _classify(all_pending, tasks, view.memory.data, role)
         if not context.allow_writes:
             return report_only(_summary(classified))
 
@@ -83,12 +93,26 @@ def run(context: JobContext, sources: ObserveContext) -> JobOutcome:
         if not classified.new:
             finish()
             return JobDone(_summary(classified), changed=False)
-        data = with_observations(view.memory.data, (pending.observation for pending in classified.new))
-        if isinstance(data, UnwritableMemory):
-            return JobBlocked(f"{layout.MEMORY} is left alone: {data.reason}")
+        observations = [pending.observation for pending in classified.new]
+        pinned = context.entries.pinned_ids(role.store.key, today)
+        recorded = record_observations(role.name, view.memory.data, observations, pinned)
+        if isinstance(recorded, UnwritableMemory):
+            return JobBlocked(f"{layout.MEMORY} is left alone: {recorded.reason}")
+        blocks = [*recorded.replaced, *(parse_block(observation.text) for observation in recorded.counted)]
+        ids = entry_ids(role.name, Document("", tuple(blocks)))
+        archived = [
+            to_archived_entry(block, identity or "", role.name, Rule.ROLLED_UP, today)
+            for block, identity in zip(blocks, ids, strict=True)
+        ]
         events = {pending.observation.key: pending.spooled_event.name for pending in classified.new}
         return Proposal(
-            change_set(view, JobKind.OBSERVE, _summary(classified), [write_memory(view, data)]),
+            change_set(
+                view,
+                JobKind.OBSERVE,
+                _summary(classified, len(recorded.counted)),
+                [write_memory(view, recorded.data)],
+                appends=append_pruned(role, today, archived, context.job_id),
+            ),
             before_commit=lambda: sources.event_log.mark_started(events, context.clock()),
             after_commit=finish,
         )
@@ -97,11 +121,14 @@ def run(context: JobContext, sources: ObserveContext) -> JobOutcome:
 
 
 def _classify(
-    all_pending: Sequence[PendingObservation], tasks: Mapping[str, TaskRecord], memory: bytes, project: Path
+    all_pending: Sequence[PendingObservation], tasks: Mapping[str, TaskRecord], memory: bytes, role: Role
 ) -> _Classified:
     classified = _Classified()
     has_started = any(task.state is TaskState.STARTED for task in tasks.values())
-    texts = Counter(existing_texts(memory)) if has_started else Counter[str]()
+    texts = Counter[str]()
+    if has_started:
+        texts.update(existing_texts(memory))
+        texts.update(_counted_texts(role))
     keys: set[str] = set()
     for pending in all_pending:
         key, signal = pending.observation.key, pending.observation.signal
@@ -116,12 +143,19 @@ def _classify(
         elif task is not None and texts[comparison_text(pending.observation)] > 0:
             texts[comparison_text(pending.observation)] -= 1
             classified.recorded.append(pending)
-        elif signal is not None and has_task_signal(project, signal):
+        elif signal is not None and has_task_signal(role.store.project, signal):
             classified.dropped[pending] = DropReason.RECORDED_ELSEWHERE
         else:
             classified.new.append(pending)
         keys.add(key)
     return classified
+
+
+def _counted_texts(role: Role) -> Iterator[str]:
+    """Yield the texts of observations that only raised a count, and so are in the archive."""
+    for copy in list_archived_entries(role):
+        if copy.entry.rule == Rule.ROLLED_UP:
+            yield block_content(parse_block(copy.entry.text))
 
 
 def _finish_observations(sources: ObserveContext, classified: _Classified, now: float) -> None:
@@ -135,9 +169,10 @@ def _finish_observations(sources: ObserveContext, classified: _Classified, now: 
     sources.inbox.drop(classified.dropped, now)
 
 
-def _summary(classified: _Classified) -> str:
+def _summary(classified: _Classified, counted: int = 0) -> str:
     number = len(classified.new)
     text = f"{number} {'observation' if number == 1 else 'observations'} recorded" if number else "nothing new"
+    text += f" ({counted} counted in entries that say the same)" if counted else ""
     return f"{text}, {len(classified.dropped)} already known" if classified.dropped else text
 
 

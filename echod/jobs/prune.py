@@ -132,14 +132,21 @@ def _build_proposal(job_id: int, view: RoleView, plan: PrunePlan, entries: Entry
         writes.append(Write(role_path(view, name), None, view.memory.text))
 
     def record() -> None:
-        entries.record_prune(view.role.store.key, view.role.name, today, plan.inscribed_archived)
+        entries.record_prune(view.role.store.key, view.role.name, today, plan.learnings_archived)
         after = parse(plan.memory or b"")
         if isinstance(after, Document):
             record_entries(entries, view.role, after, today, plan.id_changes)
 
     appends = append_to_archive(role_path(view, plan.archive), plan.archived, job_id)
     changes = change_set(view, JobKind.PRUNE, describe_plan(view, plan), writes, appends=appends)
-    return Proposal(changes, after_commit=record)
+    # A kill between the commit and its record must not lose which entry is which.
+    known = {action.id for action in plan.actions}
+    carried = {**{old: new for old, new in plan.id_changes.items() if new not in known}, **plan.merged}
+    return Proposal(
+        changes,
+        before_commit=lambda: entries.copy_references(view.role.store.key, carried),
+        after_commit=record,
+    )
 
 
 def _knowledge_write(view: RoleView, plan: PrunePlan) -> Write | KnowledgeSkipped | None:

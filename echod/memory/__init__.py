@@ -7,6 +7,6 @@ file), `document` (from bytes to a document), `markdown` (headings), `forms` (en
 
 Two branches of a file are merged by `branches`, and of an archive by `archive_union`; `forgotten` keeps entries out.
 
-Modules for other packages: `archive_union`, `branches`, `entry_matching`, `exposed_secrets`, `forgotten`,
-`observations`, `prompt_injection`, `session_summary`, `text`.
+Modules for other packages: `archive_union`, `branches`, `confirmation`, `entry_matching`, `exposed_secrets`,
+`forgotten`, `observations`, `prompt_injection`, `renames`, `roll_up`, `session_summary`, `shorten`, `text`.
 """

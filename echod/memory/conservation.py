@@ -61,7 +61,7 @@ def find_violations(
     violations += [
         Violation(ViolationKind.LOST, "the text before the first heading")
         for change in changes
-        if not (_is_preamble_unchanged(change, redacted_forms) or retained.contains_text(change.before.preamble))
+        if not (_is_preamble_retained(change, redacted_forms) or retained.contains_text(change.before.preamble))
     ]
     if not user_requested:
         for change in changes:
@@ -95,9 +95,17 @@ def missing_additions(before: Document, after: Document, visible: Document) -> t
     return tuple(b for b in added if block_content(b) not in present and block_key(b) not in versions)
 
 
-def _is_preamble_unchanged(change: FileChange, redacted_forms: RedactedForms) -> bool:
+def _is_preamble_retained(change: FileChange, redacted_forms: RedactedForms) -> bool:
+    """Return whether every line above the first heading is still there, in order. Lines may be added."""
     before, after = (document.preamble.replace("\r\n", "\n").strip() for document in (change.before, change.after))
-    return before == after or any(form.strip() == after for form in redacted_forms(before))
+    if before == after:
+        return True
+    return any(_contains_lines(after, form.strip()) for form in (before, *redacted_forms(before)))
+
+
+def _contains_lines(text: str, lines: str) -> bool:
+    remaining = iter(text.split("\n"))
+    return all(line in remaining for line in lines.split("\n") if line.strip())
 
 
 def _find_changed_protected(change: FileChange, redacted_forms: RedactedForms) -> list[Violation]:

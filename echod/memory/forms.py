@@ -28,6 +28,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.model import Entry, Field, Form, Layer, Span
+from echod.memory.recurrence import without_recurrence
 
 # Names that only entries have.
 _IDENTIFYING_FIELDS = frozenset({
@@ -367,9 +368,9 @@ def _date_or_none(text: str) -> date | None:
 
 
 def parse_source(value: str) -> str | None:
-    """Return the source: the text in back quotes at the beginning, else all of the value."""
+    """Return the source: the text in back quotes at the beginning, else all of the value but a remark on recurrence."""
     code = _CODE.match(value)
-    return (code[1] if code else value).strip() or None
+    return (code[1] if code else without_recurrence(value)).strip() or None
 
 
 def _title_or_none(value: str) -> str | None:

@@ -95,18 +95,17 @@ class PolicySettings:
     traced_score: Annotated[
         Fraction, "Score below which an old traced entry expires, if its file is over the limit."
     ] = 0.2
+    memory_words: Annotated[
+        int,
+        Range(100, 100_000),
+        "Words of a memory file up to which observations and traced entries may fill free lines.",
+    ] = 2_000
     noise_share: Annotated[
-        Fraction, "Share of the line limit that observations and traced entries may take together."
+        Fraction,
+        "Share of the line limit that noise may take in any case, and that the best learnings keep.",
     ] = 0.2
-    traced_keep_share: Annotated[
-        Fraction, "Share of the traced entries, the best first, that stays in a file that is over the limit."
-    ] = 0.35
-    traced_compress_share: Annotated[
-        Fraction, "Share of them that is compressed into knowledge.md, at least one. The rest is archived."
-    ] = 0.3
-    condense_over_lines: Annotated[int, Range(5, 1_000), "Lines above which an inscribed entry may be condensed."] = 15
-    daily_inscribed_share: Annotated[
-        Fraction, "Share of the inscribed entries of a file, at least one, that may be archived for space in one day."
+    daily_learning_share: Annotated[
+        Fraction, "Share of the learnings of a file, at least one, that may leave for space in one day."
     ] = 0.2
     promote_references: Annotated[
         int, Range(2, 1_000), "References at which an observation becomes an inscribed entry."
@@ -117,8 +116,6 @@ class PolicySettings:
         """Return why the numbers contradict each other; None if they do not."""
         if abs(self.importance_weight + self.relevance_weight + self.recency_weight - 1) > _SUM_TOLERANCE:
             return "importance_weight, relevance_weight and recency_weight must add up to 1"
-        if self.traced_keep_share + self.traced_compress_share > 1 + _SUM_TOLERANCE:
-            return "traced_keep_share and traced_compress_share must not be more than 1 together"
         return None
 
     def importance(self, layer: Layer) -> float:
@@ -150,19 +147,20 @@ class PruneAction(StrEnum):
     ARCHIVE = "archive"
     COMPRESS = "compress"
     CONDENSE = "condense"
+    ROLL_UP = "roll-up"
 
 
 class Rule(StrEnum):
     """The rules that move entries. docs/lifecycle.md describes each."""
 
     EXPIRED = "expired"
-    SAME_TITLE = "same-title"
-    LOWEST_TRACED = "lowest-traced"
-    MIDDLE_TRACED = "middle-traced"
+    EMPTY = "empty"
+    LAYOUT = "layout"
+    STATISTICS = "statistics"
+    ROLLED_UP = "rolled-up"
     NOISE_BUDGET = "noise-budget"
-    LONG = "long"
-    REMAINING_NOISE = "remaining-noise"
-    LOWEST_INSCRIBED = "lowest-inscribed"
+    CONDENSED = "condensed"
+    LOWEST_LEARNING = "lowest-learning"
     PROMOTE = "promote"
     TOPIC = "topic"
     OLDEST_KNOWLEDGE = "oldest-knowledge"
@@ -172,3 +170,7 @@ class Rule(StrEnum):
     RESET = "reset"
     UNDONE = "undone"
     REMOVED_EXTERNALLY = "removed-externally"
+
+
+SHORTENING_RULES = frozenset({Rule.LAYOUT, Rule.STATISTICS, Rule.ROLLED_UP, Rule.CONDENSED, Rule.LOWEST_LEARNING})
+"""The rules that can shorten an entry and leave it in its file."""

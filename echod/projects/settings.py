@@ -35,20 +35,26 @@ class ProjectSettings(NamedTuple):
 
     Attributes:
         observe: whether completed tasks become observations.
+        recall: whether hooks may show entries to agents.
         maintain_tracked: whether prune and compress also run without a request where git tracks the files.
         memory_line_limit: the line limit of a memory file that the project requests; None for the user's own.
         version_controlled: whether git is to track the store; None if the project does not set it.
         staleness_days: the days after which a doc pack is stale; None for the user's own setting.
+        sessions: false if conversations about the project must not be archived.
+        sessions_in_project: whether their archive is to be in the project (`.rune/memory`).
     """
 
     consolidate: bool = True
     observe: bool = True
     prune: bool = True
     compress: bool = True
+    recall: bool = True
     maintain_tracked: bool = False
     memory_line_limit: int | None = None
     version_controlled: bool | None = None
     staleness_days: int | None = None
+    sessions: bool = True
+    sessions_in_project: bool = False
 
     def effective_line_limit(self, user_limit: int) -> int:
         """Return the line limit in force: a project may raise the user's limit, never lower it."""
@@ -117,10 +123,13 @@ def _parse_settings(data: bytes, file: Path) -> LoadedProjectSettings:
         observe=section.boolean("observe") is not False and section.boolean("auto_observation") is not False,
         prune=section.boolean("prune") is not False,
         compress=section.boolean("compress") is not False,
+        recall=section.boolean("recall") is not False and section.boolean("hooks.recall") is not False,
         maintain_tracked=section.boolean("maintain_tracked") is True,
         memory_line_limit=section.integer("memory_line_limit", minimum=100),
         version_controlled=section.boolean("version_controlled"),
         staleness_days=section.integer("global.staleness_days", minimum=1),
+        sessions=section.boolean("sessions") is not False,
+        sessions_in_project=section.boolean("sessions_in_project") is True,
     )
     return LoadedProjectSettings(settings, file, tuple(section.warnings))
 

@@ -21,8 +21,11 @@ from echod.isolation import left_alone_text
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Layer
 from echod.memory.policy_model import PolicySettings
+from echod.memory.text import pluralize
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
 from echod.scheduler.needs import NeedSettings, NeedsReport, ReadProblem, find_needs, read_problem, stat_if_present
+from echod.sessions.needs import SessionNeedFinder
+from echod.sessions.roots import SessionError
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind, Need
 from echod.state.queue import JobQueue
@@ -41,10 +44,11 @@ def reconcile(
     now: float,
     inbox: Inbox | None = None,
     need_finder: MaintenanceNeedFinder | None = None,
+    session_need_finder: SessionNeedFinder | None = None,
 ) -> tuple[ReadProblem, ...]:
     """Compare a store with the queue at `now` (Unix seconds), and return the paths that could not be read."""
     report = queue_findings(store, settings, queue, now, inbox)
-    return queue_maintenance(store, settings, queue, now, report, need_finder)
+    return queue_maintenance(store, settings, queue, now, report, need_finder, session_need_finder)
 
 
 def queue_findings(
@@ -68,6 +72,7 @@ def queue_maintenance(
     now: float,
     findings_report: NeedsReport,
     need_finder: MaintenanceNeedFinder | None,
+    session_need_finder: SessionNeedFinder | None = None,
 ) -> tuple[ReadProblem, ...]:
     """Queue the maintenance of the files, which may require reading them, and withdraw other jobs. The second half.
 
@@ -82,9 +87,15 @@ def queue_maintenance(
             )
         except (BusyError, StoreError) as error:
             report = NeedsReport((), (ReadProblem(store.key, str(error)),))
-    needs = (*findings_report.needs, *report.needs)
+    session_needs: tuple[Need, ...] = ()
+    if session_need_finder is not None:
+        try:
+            session_needs = session_need_finder.find(store, settings.mode, now)
+        except SessionError as error:
+            report = NeedsReport(report.needs, (*report.problems, ReadProblem(store.key, str(error))))
+    needs = (*findings_report.needs, *report.needs, *session_needs)
     problems = tuple(dict.fromkeys((*findings_report.problems, *report.problems)))
-    for need in report.needs:
+    for need in (*report.needs, *session_needs):
         queue.put(need, now)
     if not problems:
         queue.withdraw(store.key, now, "no longer needed", keep={(need.kind, need.role) for need in needs})
@@ -151,10 +162,24 @@ class MaintenanceNeedFinder:
         referenced = self._entries.list_often_referenced(
             role.store.key, role.name, Layer.OBSERVATIONS, policy.promote_references, today
         )
-        if referenced and memory is not None:
+        recurring = self._recurring(role, memory, policy, today)
+        if recurring and memory is not None:
+            referenced = tuple(sorted({*referenced, *recurring}))
+            reason = f"{pluralize(len(referenced), 'observation')} referenced or reported often"
+            yield _build_need(JobKind.PROMOTE, role, reason, now, (mode, memory, referenced))
+        elif referenced and memory is not None:
             count = f"{len(referenced)} observation{'' if len(referenced) == 1 else 's'}"
             reason = f"{count} referenced {policy.promote_references} times or more"
             yield _build_need(JobKind.PROMOTE, role, reason, now, (mode, memory, referenced))
+
+    def _recurring(
+        self, role: Role, version: FileVersion | None, policy: PolicySettings, today: date
+    ) -> tuple[str, ...]:
+        """Return the ids of observations that recur often enough. Uses the plan that was just made."""
+        if version is None:
+            return ()
+        plan = self._inspections.plan(role, role.memory, version, self._entries, policy, today, record_entries=True)
+        return () if plan is None else plan.recurring
 
     def _need_reason(
         self, role: Role, file: Path, version: FileVersion | None, policy: PolicySettings, today: date

@@ -15,7 +15,7 @@ import structlog
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.isolation import error_reason
-from echod.jobs import compress, consolidate, observe, promote, prune
+from echod.jobs import archive, compress, consolidate, ingest, observe, promote, prune
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -81,6 +81,8 @@ class Worker:
         project_gate: ProjectGate,
         job_settings: Callable[[Path], JobSettings],
         observe_context: observe.ObserveContext,
+        session_services: archive.SessionServices,
+        validator: ingest.Validator | None,
         entries: EntryStore,
         exchange: Callable[[JobResources, Path], JobOutcome],
         is_alive: Callable[[ProcessIdentity], bool],
@@ -91,6 +93,8 @@ class Worker:
         self._project_gate = project_gate
         self._job_settings = job_settings
         self._observe_context = observe_context
+        self._session_services = session_services
+        self._validator = validator
         self._entries = entries
         self._exchange = exchange
         self._is_alive = is_alive
@@ -148,7 +152,7 @@ class Worker:
         now = self._clock()
         jobs = self._queue.delete_finished(now - _JOB_RETENTION_DAYS * _DAY_SECONDS)
         self._entries.delete_stale(local_date(now))
-        freed = self._engine.apply_retention()
+        freed = self._engine.apply_retention() + self._session_services.apply_retention()
         log.info("retention_applied", jobs=jobs, journal_bytes=freed)
 
     def _may_need_repair(self, store: Store) -> bool:
@@ -196,6 +200,10 @@ class Worker:
         if settings.paused:
             until = self._clock() + _PAUSED_RETRY_SECONDS
             return FinishedJob(job, JobDeferred("paused; continue with: echod resume", until))
+        if job.kind in (JobKind.ARCHIVE, JobKind.CHECKPOINT):
+            # Archives of conversations are no files of a store, so no workflow holds them up.
+            outcome = archive.run(self._session_services, job, store.project, allow_writes=settings.allow_writes)
+            return FinishedJob(job, outcome)
         role, maintenance = Role(store, job.role), settings.maintenance
         if disabled := maintenance.disabled_reason(job.kind) or request_only_reason(job.kind, role, maintenance):
             return FinishedJob(job, JobDone(f"nothing was done: {disabled}", changed=False))
@@ -221,6 +229,8 @@ class Worker:
             )
             if job.kind is JobKind.SYNC:  # it locks each role that receives something
                 return FinishedJob(job, self._exchange(resources, store.project))
+            if job.kind is JobKind.INGEST:
+                return FinishedJob(job, ingest.run_for_project(resources, store, self._validator))
             with resources.open_role(role) as context:
                 return FinishedJob(job, self._dispatch(job, context, settings))
         except BusyError:

@@ -8,5 +8,6 @@ Read in this order: `documents` (what is searched), `schema` (the tables, also f
 `index` and `writer` (follow the files), `index_file` (opens it), `words` and `ranking` (from a query to scores),
 `finder` (answers a search).
 
-Modules for other packages: `documents`, `finder`, `index`, `memory_source`, `schema`, `words`.
+Modules for other packages: `artifacts`, `brief`, `conversation_source`, `documents`, `excerpts`, `finder`, `index`,
+`memory_source`, `schema`, `words`, `worktree`.
 """

@@ -23,6 +23,7 @@ class DocumentKind(StrEnum):
     ARCHIVE = "archive"
     SESSION = "session"
     SOLUTION = "solution"
+    ARTIFACT = "artifact"
 
 
 class DocumentScope(StrEnum):

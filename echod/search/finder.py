@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.search.documents import DocumentKind, DocumentSource
+from echod.search.documents import DocumentKind, DocumentScope, DocumentSource
 from echod.search.index import Problem, Refresh, SearchIndex
 from echod.search.index_file import IndexFile
-from echod.search.ranking import Match, rank
+from echod.search.ranking import rank
 from echod.search.schema import DOCUMENTS_PER_COLLECTION
 
 DEFAULT_KINDS: Final = frozenset({DocumentKind.MEMORY, DocumentKind.KNOWLEDGE, DocumentKind.SOLUTION})
@@ -24,6 +25,10 @@ NEAR_BONUS: Final = 0.1
 _LAYER_ORDER: Final = {"etched": 0, "notes": 1, "inscribed": 2, "observations": 3, "traced": 4}
 _LAYER_STEP: Final = 0.005
 """Layers decide only among documents that match almost equally well."""
+UNSPECIFIC: Final = "general"
+"""The category and domain of documents that name none."""
+_REORDERED: Final = 40
+"""How many more documents than shown are read, since layers may change their order."""
 _MAX_VALUES: Final = 500
 
 _COLUMNS: Final = (
@@ -33,7 +38,10 @@ _COLUMNS: Final = (
 
 
 class SearchRequest(NamedTuple):
-    """A search. An empty filter lets everything pass. `near` are the paths of files that the user works on."""
+    """A search. An empty filter lets everything pass. `near` are the paths of files that the user works on.
+
+    `domains` restricts documents of the global store only; those of a project are about that project.
+    """
 
     query: str
     kinds: frozenset[DocumentKind] = DEFAULT_KINDS
@@ -41,6 +49,8 @@ class SearchRequest(NamedTuple):
     layers: frozenset[str] = frozenset()
     categories: frozenset[str] = frozenset()
     domains: frozenset[str] = frozenset()
+    below: str = ""
+    """Only documents of files in this directory."""
     near: tuple[str, ...] = ()
     limit: int = DEFAULT_LIMIT
     offset: int = 0
@@ -89,6 +99,24 @@ class SearchAnswer(NamedTuple):
     notice: str | None = None
 
 
+class DocumentCount(NamedTuple):
+    """The number of documents of one kind, store, role, layer and category."""
+
+    kind: DocumentKind
+    store: str
+    role: str
+    layer: str
+    category: str
+    documents: int
+
+
+class IndexSummary(NamedTuple):
+    """The documents of some sources in numbers. `indexed_at` is when one of them was last read; 0 if none was."""
+
+    counts: tuple[DocumentCount, ...]
+    indexed_at: float
+
+
 class DocumentFinder:
     """Finds documents of sources through the index at a path. Thread-safe."""
 
@@ -108,6 +136,23 @@ class DocumentFinder:
         """Bring the index up to date."""
         return self._file.run(lambda index: index.refresh(sources))
 
+    def summarize(self, sources: Sequence[DocumentSource]) -> IndexSummary:
+        """Return how many documents there are, by kind, role, layer and category."""
+        return self._file.run(lambda index: _summarize(index, sources))
+
+    def forget_project(self, project: str) -> None:
+        """Delete everything about a project."""
+        self._file.run(lambda index: index.forget(lambda own, _: own != project))
+
+    def forget_missing(self) -> None:
+        """Delete everything about projects whose directory does not exist."""
+        self._file.run(lambda index: index.forget(lambda project, _: not project or Path(project).is_dir()))
+
+    def rebuild(self, sources: Sequence[DocumentSource]) -> Refresh:
+        """Read all documents of these sources again."""
+        stores = {source.store for source in sources}
+        return self._file.run(lambda index: _rebuild(index, sources, stores))
+
     def list_documents(
         self, sources: Sequence[DocumentSource], kinds: frozenset[DocumentKind], *, ids: Iterable[str] = ()
     ) -> SearchAnswer:
@@ -118,22 +163,23 @@ class DocumentFinder:
 
 def _search(index: SearchIndex, sources: Sequence[DocumentSource], request: SearchRequest) -> SearchAnswer:
     refresh = index.refresh(sources)
-    matches = rank(index.connection, refresh.collections.values(), request.query)
-    fields = _read_fields(index, matches)
-    near = _near_documents(index, request.near)
-    ordered: list[tuple[float, str, Match]] = []
-    for match in matches:
-        found = fields.get(match.document)
-        if found is None or found.file in refresh.outdated_files or not _passes(found, request):
-            continue
-        bonus = NEAR_BONUS if match.document in near else 0.0
-        score = match.score + bonus - _LAYER_STEP * _LAYER_ORDER.get(found.layer, 2)
-        ordered.append((score, found.date, Match(match.document, match.score + bonus)))
-    ordered.sort(key=lambda item: (item[0], item[1], -item[2].document), reverse=True)
-    unique = _without_repeats(fields, [match for _, _, match in ordered])
-    page = unique[max(0, request.offset) : max(0, request.offset) + request.limit]
-    documents = _read_documents(index, page)
-    return SearchAnswer(documents, len(unique), refresh.stale, refresh.problems, index.notice)
+    scores = rank(index.connection, refresh.collections.values(), request.query)
+    for document in _near_documents(index, request.near) & scores.keys():
+        scores[document] += NEAR_BONUS
+    offset = max(0, request.offset)
+    passes_all = not refresh.outdated_files and _passes_all(sources, request)
+    candidates = nlargest(offset + request.limit + _REORDERED, scores, key=scores.__getitem__) if passes_all else scores
+    fields = _read_fields(index, tuple(candidates))
+    ordered = []
+    for document, found in fields.items():
+        if passes_all or (found.file not in refresh.outdated_files and _passes(found, request)):
+            layer = _LAYER_ORDER.get(found.layer, _LAYER_ORDER["inscribed"])
+            ordered.append((round(scores[document] - _LAYER_STEP * layer, 6), found.date, -document))
+    ordered.sort(reverse=True)
+    unique = _without_repeats(fields, {-number: score for score, _, number in ordered})
+    page = dict(list(unique.items())[offset : offset + request.limit])
+    total = len(scores) if passes_all else len(unique)
+    return SearchAnswer(_read_documents(index, page), total, refresh.stale, refresh.problems, index.notice)
 
 
 class _Fields(NamedTuple):
@@ -147,18 +193,28 @@ class _Fields(NamedTuple):
     category: str
     domain: str
     date: str
+    path: str
+    scope: str
 
 
-def _read_fields(index: SearchIndex, matches: Sequence[Match]) -> Mapping[int, _Fields]:
+def _read_fields(index: SearchIndex, documents: Sequence[int]) -> Mapping[int, _Fields]:
     found: dict[int, _Fields] = {}
-    for begin in range(0, len(matches), _MAX_VALUES):
-        ids = [match.document for match in matches[begin : begin + _MAX_VALUES]]
-        marks = ",".join("?" * len(ids))
+    for begin in range(0, len(documents), _MAX_VALUES):
+        ids = documents[begin : begin + _MAX_VALUES]
         select = (
-            f"SELECT id, file, entry, kind, role, layer, category, domain, date FROM document WHERE id IN ({marks})"  # noqa: S608
+            "SELECT document.id, file, entry, kind, role, layer, category, domain, date, path, scope FROM document "  # noqa: S608
+            "JOIN file ON file.id = document.file JOIN collection ON collection.id = file.collection "
+            f"WHERE document.id IN ({_marks(ids)})"
         )
         found.update((row[0], _Fields(*row[1:])) for row in index.connection.execute(select, ids))
     return found
+
+
+def _passes_all(sources: Sequence[DocumentSource], request: SearchRequest) -> bool:
+    """Return whether every document of these sources passes the filters, so that only the best ones are read."""
+    filters = (request.roles, request.layers, request.categories, request.domains, request.below)
+    kinds = frozenset[DocumentKind]().union(*(source.kinds for source in sources))
+    return not any(filters) and kinds <= request.kinds - {DocumentKind.ARCHIVE}
 
 
 def _passes(found: _Fields, request: SearchRequest) -> bool:
@@ -166,20 +222,25 @@ def _passes(found: _Fields, request: SearchRequest) -> bool:
         found.kind in request.kinds
         and (not request.roles or found.role in request.roles)
         and (not request.layers or found.layer in request.layers)
-        and (not request.categories or (found.category or "general") in request.categories)
-        and (not request.domains or (found.domain or "general") in request.domains)
+        and (not request.categories or (found.category or UNSPECIFIC) in request.categories)
+        and (
+            not request.domains
+            or found.scope == DocumentScope.PROJECT
+            or (found.domain or UNSPECIFIC) in request.domains
+        )
+        and (not request.below or found.path.startswith(f"{request.below}/"))
     )
 
 
-def _without_repeats(fields: Mapping[int, _Fields], matches: Sequence[Match]) -> list[Match]:
-    """Return the matches without the copies of an entry that other files have, such as backups."""
-    best: dict[tuple[int, str], Match] = {}
-    for match in matches:
-        found = fields[match.document]
-        collection = match.document // DOCUMENTS_PER_COLLECTION
-        key = (collection, found.entry) if found.kind == DocumentKind.ARCHIVE else (match.document, "")
-        best.setdefault(key, match)
-    return list(best.values())
+def _without_repeats(fields: Mapping[int, _Fields], scores: Mapping[int, float]) -> dict[int, float]:
+    """Return the scores, best first, without those of copies of an entry that other files have, such as backups."""
+    best: dict[tuple[int, str], int] = {}
+    for document in scores:
+        found = fields[document]
+        collection = document // DOCUMENTS_PER_COLLECTION
+        key = (collection, found.entry) if found.kind == DocumentKind.ARCHIVE else (document, "")
+        best.setdefault(key, document)
+    return {document: scores[document] for document in best.values()}
 
 
 def _near_documents(index: SearchIndex, near: Iterable[str]) -> frozenset[int]:
@@ -199,9 +260,8 @@ def _same_file(cited: str, wanted: str) -> bool:
     return cited == wanted or cited.endswith(f"/{wanted}") or wanted.endswith(f"/{cited}")
 
 
-def _read_documents(index: SearchIndex, matches: Sequence[Match]) -> tuple[FoundDocument, ...]:
-    ids = [match.document for match in matches]
-    scores = {match.document: match.score for match in matches}
+def _read_documents(index: SearchIndex, scores: Mapping[int, float]) -> tuple[FoundDocument, ...]:
+    ids = list(scores)
     select = (
         f"SELECT {_COLUMNS} FROM document JOIN file ON file.id = document.file WHERE document.id IN ({_marks(ids)})"  # noqa: S608
     )
@@ -266,3 +326,21 @@ def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> lis
 
 def _marks(values: Collection[object]) -> str:
     return ",".join("?" * len(values))
+
+
+def _summarize(index: SearchIndex, sources: Sequence[DocumentSource]) -> IndexSummary:
+    collections = list(index.refresh(sources).collections.values())
+    marks = _marks(collections)
+    counts = index.connection.execute(
+        "SELECT kind, store, role, layer, category, count(*) FROM document JOIN file ON file.id = document.file "  # noqa: S608
+        f"JOIN collection ON collection.id = file.collection WHERE file.collection IN ({marks}) GROUP BY 1, 2, 3, 4, 5",
+        collections,
+    ).fetchall()
+    times = f"SELECT max(indexed_at) FROM collection WHERE id IN ({marks})"  # noqa: S608
+    indexed_at = index.connection.execute(times, collections).fetchone()[0]
+    return IndexSummary(tuple(DocumentCount(DocumentKind(kind), *rest) for kind, *rest in counts), indexed_at or 0.0)
+
+
+def _rebuild(index: SearchIndex, sources: Sequence[DocumentSource], stores: Collection[str]) -> Refresh:
+    index.forget(lambda _, store: store not in stores)
+    return index.refresh(sources)

@@ -3,7 +3,8 @@
 The score is made of how much of the query a document covers, where a rare word counts more than a common one:
 
 - the *best passage* counts most: its own words, and those of the title, which belongs to every passage;
-- the next two passages count a little, so does the share of the query that the whole document covers;
+- the next two passages count less, as does the share of the query that the whole document covers;
+- *synonyms* of the trade count half;
 - words that are *similar* to the rarest words of the query (`dedupe` and `deduplication`, a typo) are weaker evidence.
 
 The number of times that a word occurs in a passage hardly matters, since passages are short. So only the row ids of
@@ -16,40 +17,42 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from itertools import islice
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
+from echod.search.synonyms import synonyms
 from echod.search.words import query_words, trigrams
 
 TITLE_WEIGHT: Final = 1.57
 """The weight of a word in the title; in a passage it is 1."""
 BOTH_WEIGHT: Final = 1.7
 """The weight of a word in title and passage."""
-NEXT_PASSAGES_WEIGHT: Final = 0.15
-COVERAGE_WEIGHT: Final = 0.4
+NEXT_PASSAGES_WEIGHT: Final = 0.4
+COVERAGE_WEIGHT: Final = 1.0
 SIMILAR_WEIGHT: Final = 0.35
 PREFIX_WEIGHT: Final = 0.5
 """The weight of a word that only begins like a word of the query which the index does not have."""
-MIN_SIMILARITY: Final = 0.5
-"""The share of a word's trigrams that another word must have to be similar."""
+SIMILARITIES: Final = (0.5, 0.75)
+"""The share of a word's trigrams that another word must have to be similar, or very similar."""
 
-COMMON_ROWS: Final = 1000
-"""A word in more passages than this is common. If all words of a query are, their passages in common are read."""
-_MAX_COMMON_ROWS: Final = 20_000
+SYNONYM_WEIGHT: Final = 0.5
+"""The weight of a word that means nearly the same."""
+
+ROW_BUDGET: Final = 1_200
+"""How many rows of the rarest words are read. More common words are read only in passages that have one of those."""
+_MIN_READ_WORDS: Final = 1
+_MAX_ROWS: Final = 4_000
+"""How many rows are read of the rarest word, even beyond the budget."""
 _MIN_SIMILAR_LENGTH: Final = 4
+_SIMILAR_PREFIX_LENGTH: Final = 2
 _SIMILAR_QUERY_WORDS: Final = 5
 _MAX_SIMILAR_WORDS: Final = 10
+_MAX_SIMILAR_ROWS: Final = 300
+_ROWS_PER_COLLECTION: Final = DOCUMENTS_PER_COLLECTION * PASSAGES_PER_DOCUMENT
+_MAX_ROW: Final = (1 << 63) - 1
 _MAX_SEPARATE_COLLECTIONS: Final = 8
 """Up to this number of collections, reading the rows of each is faster than reading all rows and choosing."""
-
-
-class Match(NamedTuple):
-    """A document that matches a query: the id of its row, and its score."""
-
-    document: int
-    score: float
 
 
 class _WordRows(NamedTuple):
@@ -65,8 +68,8 @@ class _WordRows(NamedTuple):
     weight: float
 
 
-def rank(connection: sqlite3.Connection, collections: Collection[int], query: str) -> list[Match]:
-    """Return the documents of these collections that match a query, in no order.
+def rank(connection: sqlite3.Connection, collections: Collection[int], query: str) -> dict[int, float]:
+    """Return the scores of the documents of these collections that match a query, by the ids of their rows.
 
     A document matches if it has a word of the query, or a similar word. If the query is a single word that some
     documents have, those with a similar word do not match.
@@ -74,16 +77,20 @@ def rank(connection: sqlite3.Connection, collections: Collection[int], query: st
     index = _IndexRows(connection, collections)
     words = query_words(query)
     if not words or not index.total:
-        return []
+        return {}
     rows = index.read(words)
     rarity = {word: _rarity(rows[word].frequency, index.total) for word in words}
     total = sum(rarity.values())
     titles: defaultdict[int, float] = defaultdict(float)
     passages: defaultdict[int, float] = defaultdict(float)
     coverage: defaultdict[int, float] = defaultdict(float)
-    for word in words:
-        found = rows[word]
-        value = rarity[word] * found.weight
+    evidence = [(rows[word], rarity[word] * rows[word].weight) for word in words]
+    evidence += [
+        (others, min(rarity[word], _rarity(others.frequency, index.total)) * SYNONYM_WEIGHT)
+        for word in words
+        if (others := index.read_synonyms(word)) is not None
+    ]
+    for found, value in evidence:
         for document in found.titles:
             titles[document] += value * TITLE_WEIGHT
         for passage in found.passages:
@@ -96,33 +103,41 @@ def rank(connection: sqlite3.Connection, collections: Collection[int], query: st
         by_document[passage // PASSAGES_PER_DOCUMENT].append(value)
     scores: dict[int, float] = {}
     for document in coverage:
-        values = sorted(by_document.get(document, (0.0,)), reverse=True)
         title = titles.get(document, 0.0)
-        scores[document] = values[0] + title + NEXT_PASSAGES_WEIGHT * sum(value + title for value in values[1:3])
+        values = by_document.get(document)
+        if values is None:
+            scores[document] = title
+        elif len(values) == 1:
+            scores[document] = values[0] + title
+        else:
+            values.sort(reverse=True)
+            scores[document] = values[0] + title + NEXT_PASSAGES_WEIGHT * sum(value + title for value in values[1:3])
     return _combine(scores, coverage, index.similar(words, rows), total)
 
 
 def _combine(
-    scores: Mapping[int, float],
-    coverage: Mapping[int, float],
-    similar: Mapping[int, float],
-    total: float,
-) -> list[Match]:
+    scores: Mapping[int, float], coverage: Mapping[int, float], similar: Mapping[int, float], total: float
+) -> dict[int, float]:
     highest = max(scores.values(), default=0.0) or 1.0
-    highest_similar = max(similar.values(), default=0.0) or 1.0
-    return [
-        Match(
-            document,
-            scores.get(document, 0.0) / highest
-            + SIMILAR_WEIGHT * similar.get(document, 0.0) / highest_similar
-            + COVERAGE_WEIGHT * coverage.get(document, 0.0) / total,
-        )
-        for document in scores.keys() | similar.keys()
-    ]
+    combined = {
+        document: score / highest + COVERAGE_WEIGHT * coverage[document] / total for document, score in scores.items()
+    }
+    share = SIMILAR_WEIGHT / (max(similar.values(), default=0.0) or 1.0)
+    for document, value in similar.items():
+        combined[document] = combined.get(document, 0.0) + share * value
+    return combined
 
 
 def _rarity(documents: float, total: int) -> float:
     return math.log(1 + (total - min(documents, total) + 0.5) / (documents + 0.5))
+
+
+class _Range(NamedTuple):
+    """The rows from `first` to `last`, with the number of documents in them."""
+
+    first: int
+    last: int
+    documents: int
 
 
 class _IndexRows:
@@ -130,52 +145,63 @@ class _IndexRows:
 
     def __init__(self, connection: sqlite3.Connection, collections: Collection[int]) -> None:
         self._connection = connection
-        self._collections = frozenset(collections)
         select = "SELECT id, documents FROM collection WHERE documents > 0"
         sizes: dict[int, int] = dict(connection.execute(select).fetchall())
-        self._sizes = {collection: sizes[collection] for collection in self._collections if collection in sizes}
-        self.total = sum(self._sizes.values())
+        self._collections = sizes.keys() & frozenset(collections)
+        self.total = sum(sizes[collection] for collection in self._collections)
+        if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
+            self._ranges = [_Range(0, _MAX_ROW, sum(sizes.values()))]
+        else:
+            self._ranges = [
+                _Range(number * _ROWS_PER_COLLECTION, (number + 1) * _ROWS_PER_COLLECTION - 1, sizes[number])
+                for number in self._collections
+            ]
 
     def read(self, words: Sequence[str]) -> Mapping[str, _WordRows]:
-        """Return the rows of each word."""
-        rare: dict[str, _WordRows] = {}
-        common: dict[str, float] = {}
+        """Return the rows of each word: all rows of the rarest words, and those of the others near them."""
+        expressions = {word: _quote(word) for word in words}
+        counts = {word: self._count(expressions[word]) for word in words}
         for word in words:
-            ids = self._row_ids(_quote(word), COMMON_ROWS + 1)
-            if len(ids) > COMMON_ROWS:
-                common[word] = self._estimate(ids)
+            if not counts[word] and len(word) >= _MIN_SIMILAR_LENGTH:
+                expressions[word] += "*"
+                counts[word] = self._count(expressions[word])
+        found: dict[str, _WordRows] = {}
+        read_rows, read_words = 0, 0
+        near = ""
+        for word in sorted(words, key=lambda word: counts[word]):
+            expression, count = expressions[word], counts[word]
+            weight = PREFIX_WEIGHT if expression.endswith("*") else 1.0
+            if read_words < _MIN_READ_WORDS or read_rows + count <= ROW_BUDGET:
+                ids = self._row_ids(expression, _MAX_ROWS)
+                read_rows += len(ids)
+                read_words += bool(ids)
+                near = f"{near} OR {expression}" if near else expression
             else:
-                rare[word] = _word_rows(ids)
-        if common:
-            rare |= self._read_common(common, [word for word in rare if rare[word].passages])
-        for word in words:
-            if not rare[word].documents and word not in common and len(word) >= _MIN_SIMILAR_LENGTH:
-                rare[word] = _word_rows(self._row_ids(f"{_quote(word)}*", COMMON_ROWS), weight=PREFIX_WEIGHT)
-        return rare
+                ids = self._row_ids(f"{expression} AND ({near})", ROW_BUDGET)
+            is_complete = count <= ROW_BUDGET and len(ids) < _MAX_ROWS
+            found[word] = _word_rows(ids, None if is_complete else min(count, self.total), weight=weight)
+        return found
 
-    def _read_common(self, common: Mapping[str, float], rare: Sequence[str]) -> Mapping[str, _WordRows]:
-        """Read common words in the passages that have a rare one; without rare words, in those with most words."""
-        if rare:
-            near = " OR ".join(map(_quote, rare))
-            return {
-                word: _word_rows(self._row_ids(f"{_quote(word)} AND ({near})", COMMON_ROWS), count)
-                for word, count in common.items()
-            }
-        by_count = sorted(common, key=lambda word: common[word])
-        for number in range(len(by_count), 1, -1):
-            together = " AND ".join(map(_quote, by_count[:number]))
-            ids = self._row_ids(together, _MAX_COMMON_ROWS)
-            if ids:
-                return {word: _word_rows(ids if word in by_count[:number] else [], common[word]) for word in common}
-        return {
-            word: _word_rows(self._row_ids(_quote(word), _MAX_COMMON_ROWS), common[word]) for word in by_count[:1]
-        } | {word: _word_rows([], common[word]) for word in by_count[1:]}
+    def _count(self, expression: str) -> float:
+        """Return the number of passages with a word. Beyond the budget it is estimated from the first documents."""
+        found = 0.0
+        select = (
+            "SELECT count(*), max(rowid) FROM "
+            "(SELECT rowid FROM passage WHERE passage MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)"
+        )
+        for rows in self._ranges:
+            values = (expression, rows.first, rows.last, ROW_BUDGET + 1)
+            count, last = self._connection.execute(select, values).fetchone()
+            if count > ROW_BUDGET:
+                seen = max(1, (last - rows.first) // PASSAGES_PER_DOCUMENT)
+                count = max(count, count * rows.documents / seen)
+            found += count
+        return found
 
-    def _estimate(self, ids: Sequence[int]) -> float:
-        """Estimate in how many documents a common word is, from its first rows."""
-        documents = {row // PASSAGES_PER_DOCUMENT for row in ids}
-        seen = max(documents) - min(documents) + 1
-        return min(self.total, len(documents) * max(1.0, self.total / seen))
+    def read_synonyms(self, word: str) -> _WordRows | None:
+        """Return the rows with a word that means nearly the same; None if no such word is known."""
+        others = synonyms(word)
+        return _word_rows(self._row_ids(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS)) if others else None
 
     def similar(self, words: Sequence[str], rows: Mapping[str, _WordRows]) -> Mapping[int, float]:
         """Return the documents with words similar to the rarest words of the query."""
@@ -183,42 +209,47 @@ class _IndexRows:
         if len(words) == 1 and rows[words[0]].documents and rows[words[0]].weight == 1.0:
             return found
         for word in sorted(words, key=lambda word: rows[word].frequency)[:_SIMILAR_QUERY_WORDS]:
-            best = dict.fromkeys(rows[word].documents, 1.0) if rows[word].weight == 1.0 else {}
-            for other, similarity in self._similar_words(word):
-                for row in self._row_ids(_quote(other), COMMON_ROWS):
-                    document = row // PASSAGES_PER_DOCUMENT
-                    if best.get(document, 0.0) < similarity:
-                        best[document] = similarity
+            best: dict[int, float] = {}
+            for similarity, others in self._similar_words(word).items():
+                near = self._row_ids(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS)
+                best |= dict.fromkeys([row // PASSAGES_PER_DOCUMENT for row in near], similarity)
+            if rows[word].weight == 1.0:
+                best |= dict.fromkeys(rows[word].documents, 1.0)
             rarity = _rarity(max(len(best), rows[word].frequency), self.total)
             for document, similarity in best.items():
                 found[document] += rarity * similarity
         return found
 
-    def _similar_words(self, word: str) -> Iterable[tuple[str, float]]:
+    def _similar_words(self, word: str) -> Mapping[float, Sequence[str]]:
+        """Return the words that begin like a word and have at least half of its trigrams, by similarity, ascending.
+
+        Similarities are rounded down to the two of `SIMILARITIES`, so that two reads find the rows of all words.
+        """
         if len(word) < _MIN_SIMILAR_LENGTH:
-            return []
-        wanted = sorted(trigrams(word))
-        expression = " OR ".join(map(_quote, wanted))
-        select = "SELECT word FROM word_part WHERE word_part MATCH ?"
-        others = [other for (other,) in self._connection.execute(select, (expression,)) if other != word]
-        similar = [(sum([part in other for part in wanted]) / len(wanted), other) for other in others]
+            return {}
+        wanted = trigrams(word)
+        prefix = word[:_SIMILAR_PREFIX_LENGTH]
+        select = "SELECT word FROM word WHERE word >= ? AND word < ?"
+        others = self._connection.execute(select, (prefix, f"{prefix}\U0010ffff")).fetchall()
+        similar = [(sum([part in other for part in wanted]) / len(wanted), other) for (other,) in others]
         near = sorted(
-            (pair for pair in similar if pair[0] >= MIN_SIMILARITY), key=lambda pair: (-pair[0], len(pair[1]))
+            (pair for pair in similar if pair[0] >= SIMILARITIES[0] and pair[1] != word),
+            key=lambda pair: (-pair[0], len(pair[1])),
         )
-        return [(other, similarity) for similarity, other in near[:_MAX_SIMILAR_WORDS]]
+        found: dict[float, list[str]] = {}
+        for similarity, other in reversed(near[:_MAX_SIMILAR_WORDS]):
+            found.setdefault(max(level for level in SIMILARITIES if level <= similarity), []).append(other)
+        return found
 
     def _row_ids(self, expression: str, limit: int) -> list[int]:
         """Return the first rows that match an expression, in the collections."""
-        span = DOCUMENTS_PER_COLLECTION * PASSAGES_PER_DOCUMENT
-        if len(self._sizes) > _MAX_SEPARATE_COLLECTIONS:
-            select = "SELECT rowid FROM passage WHERE passage MATCH ?"
-            rows = (row for (row,) in self._connection.execute(select, (expression,)) if row // span in self._sizes)
-            return list(islice(rows, limit))
         found: list[int] = []
         select = "SELECT rowid FROM passage WHERE passage MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?"
-        for collection in self._sizes:
-            values = (expression, collection * span, (collection + 1) * span - 1, limit - len(found))
+        for rows in self._ranges:
+            values = (expression, rows.first, rows.last, limit)
             found += [row for (row,) in self._connection.execute(select, values).fetchall()]
+        if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
+            found = [row for row in found if row // _ROWS_PER_COLLECTION in self._collections]
         return found
 
 

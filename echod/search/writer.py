@@ -118,6 +118,10 @@ class CollectionWriter:
             "INSERT INTO citation (document, cite, path, name) VALUES (?, ?, ?, ?)",
             [(document, cite.text, cite.path, cite.name) for cite in prepared.citations],
         )
+        connection.executemany(
+            "INSERT INTO mention (document, kind, key, text) VALUES (?, ?, ?, ?)",
+            [(document, *mention) for mention in prepared.mentions],
+        )
         first = document * PASSAGES_PER_DOCUMENT
         connection.executemany(
             "INSERT INTO passage (rowid, words) VALUES (?, ?)",
@@ -132,6 +136,7 @@ class CollectionWriter:
         texts = connection.execute("SELECT words FROM passage WHERE rowid BETWEEN ? AND ?", rows).fetchall()
         connection.execute("DELETE FROM passage WHERE rowid BETWEEN ? AND ?", rows)
         connection.execute("DELETE FROM citation WHERE document = ?", (document,))
+        connection.execute("DELETE FROM mention WHERE document = ?", (document,))
         connection.execute("DELETE FROM document WHERE id = ?", (document,))
         self._documents -= 1
         self._passages -= passages
@@ -142,17 +147,12 @@ class CollectionWriter:
         for word, change in self._words.items():
             if len(word) < _MIN_SIMILAR_LENGTH or not change:
                 continue
-            row = connection.execute("SELECT id, documents FROM word WHERE word = ?", (word,)).fetchone()
-            if row is None:
-                number = connection.execute(
-                    "INSERT INTO word (word, documents) VALUES (?, ?)", (word, change)
-                ).lastrowid
-                connection.execute("INSERT INTO word_part (rowid, word) VALUES (?, ?)", (number, word))
-            elif row[1] + change > 0:
-                connection.execute("UPDATE word SET documents = ? WHERE id = ?", (row[1] + change, row[0]))
-            else:
-                connection.execute("DELETE FROM word WHERE id = ?", (row[0],))
-                connection.execute("DELETE FROM word_part WHERE rowid = ?", (row[0],))
+            connection.execute(
+                "INSERT INTO word (word, documents) VALUES (?, ?) "
+                "ON CONFLICT (word) DO UPDATE SET documents = documents + excluded.documents",
+                (word, change),
+            )
+        connection.execute("DELETE FROM word WHERE documents <= 0")
         self._words.clear()
 
 

@@ -46,14 +46,16 @@ class Declaration(NamedTuple):
 def declarations() -> tuple[Declaration, ...]:
     """Return every setting in the order of the declarations: those of no table first, then table by table."""
     found: list[Declaration] = []
-    for name, hint in get_type_hints(Settings, include_extras=True).items():
+    hints = get_type_hints(Settings, include_extras=True)
+    shared = {name for name, hint in hints.items() if not is_table(hint)}
+    for name, hint in hints.items():
         default = Settings._field_defaults[name]
         if not is_table(hint):
             found.append(_declaration((name,), hint, default))
             continue
         for inner, inner_hint in get_type_hints(hint, include_extras=True).items():
             # A line limit is a number of the policies too, and declared as a setting beside them.
-            if inner not in Settings._fields:
+            if inner not in shared:
                 found.append(_declaration((name, inner), inner_hint, getattr(default, inner)))
     return tuple(found)
 

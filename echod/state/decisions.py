@@ -42,7 +42,7 @@ _TABLES: Final = (
     _Table("pin", "store", ("store", "entry_id", "until")),
     _Table("review_answer", "store", ("item_id", "store", "answer", "answered_at")),
     _Table("question_subject", "store", ("store", "finding_key", "asked_entry_id", "current_entry_id")),
-    _Table("prune_state", "store", ("store", "role", "last_pruned_on", "archived_inscribed", "held_since", "released")),
+    _Table("prune_state", "store", ("store", "role", "last_pruned_on", "archived_learnings", "held_since", "released")),
     _Table(
         "workflow",
         "project",

@@ -12,12 +12,12 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
-from datetime import date, datetime, timedelta
+from datetime import date, timedelta
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.clock import local_date
 from echod.memory.model import Layer
+from echod.state.activity import SELECT_REFERENCING_RUNS, active_days, count_runs_since, recent_runs
 from echod.state.database import Database
 from echod.state.decisions import save_all_decisions, save_decisions
 from echod.state.review_answers import QuestionSubjects, ReviewAnswers
@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # both modules import the redaction rules and policies, which
     from echod.memory.entry_matching import PresentEntry
     from echod.memory.policy.scoring import Facts
     from echod.state.entry_ids import EntryChanges
+    from echod.state.fingerprints import FingerprintStore
 
 REMOVED_ENTRY_DAYS = 180
 """How long the data of a removed entry is kept. Longer than any pin lasts, and than an undo is possible."""
@@ -43,14 +44,13 @@ _SELECT_REFERENCES = (
     "SELECT coalesce(renamed.value, entry_id) AS id, count(DISTINCT cause) AS number, max(day) AS last "
     "FROM reference LEFT JOIN json_each(?) AS renamed ON renamed.key = entry_id WHERE store = ?"
 )
-_SELECT_WORKFLOWS = (
-    "SELECT DISTINCT coalesce(renamed.value, entry_id) AS id, workflow "
-    "FROM reference LEFT JOIN json_each(?) AS renamed ON renamed.key = entry_id "
-    "WHERE store = ? AND workflow IS NOT NULL"
-)
 _SELECT_PINS = (
     "SELECT coalesce(renamed.value, entry_id) AS id, max(until) AS until "
     "FROM pin LEFT JOIN json_each(?) AS renamed ON renamed.key = entry_id WHERE store = ?"
+)
+_SELECT_GONE = (
+    "SELECT entry_id FROM fingerprint WHERE store = ? AND role = ? "
+    "GROUP BY entry_id HAVING min(coalesce(state, '') = 'gone')"
 )
 _IN_JSON = "IN (SELECT value FROM json_each(?))"
 
@@ -81,6 +81,13 @@ class EntryStore:
     def question_subjects(self) -> QuestionSubjects:
         """The entries that questions to the user are about."""
         return QuestionSubjects(self._database)
+
+    @property
+    def fingerprints(self) -> FingerprintStore:
+        """The fingerprints of the lines that entries cite."""
+        from echod.state.fingerprints import FingerprintStore  # noqa: PLC0415  few readers of entries need it
+
+        return FingerprintStore(self._database)
 
     # Presence
 
@@ -180,6 +187,19 @@ class EntryStore:
                 rows,
             ).rowcount
 
+    def copy_references(self, store: str, merged: Mapping[str, str]) -> None:
+        """Copy the references of entries to the ones that carry on for them: old id -> new id."""
+        if not merged:
+            return
+        with self._database.write_transaction() as connection:
+            connection.execute(
+                "INSERT INTO reference (store, entry_id, cause, workflow, day) "
+                "SELECT store, merged.value, cause, workflow, day FROM reference "
+                "JOIN json_each(?) AS merged ON merged.key = entry_id WHERE store = ? "
+                "ON CONFLICT (store, entry_id, cause) DO UPDATE SET day = max(day, excluded.day)",
+                (json.dumps(dict(merged)), store),
+            )
+
     def workflow_at(self, project: str, at: float) -> str | None:
         """Return the key of the workflow that ran in the project at `at` (Unix seconds), the newest of several."""
         with self._database.read_transaction() as connection:
@@ -234,15 +254,15 @@ class EntryStore:
 
     # Prune state
 
-    def record_prune(self, store: str, role: str, today: date, archived_inscribed: int) -> None:
-        """Record a prune and the number of inscribed entries that it archived to get below the limit."""
+    def record_prune(self, store: str, role: str, today: date, archived_learnings: int) -> None:
+        """Record a prune and the number of learnings that it archived to get below the limit."""
         with self._database.write_transaction() as connection:
             connection.execute(
-                "INSERT INTO prune_state (store, role, last_pruned_on, archived_inscribed, released) "
+                "INSERT INTO prune_state (store, role, last_pruned_on, archived_learnings, released) "
                 "VALUES (:store, :role, :day, :number, 1) ON CONFLICT (store, role) DO UPDATE SET released = 1, "
-                "archived_inscribed = iif(last_pruned_on = excluded.last_pruned_on, archived_inscribed, 0) "
-                "+ excluded.archived_inscribed, last_pruned_on = excluded.last_pruned_on",
-                {"store": store, "role": role, "day": today.isoformat(), "number": archived_inscribed},
+                "archived_learnings = iif(last_pruned_on = excluded.last_pruned_on, archived_learnings, 0) "
+                "+ excluded.archived_learnings, last_pruned_on = excluded.last_pruned_on",
+                {"store": store, "role": role, "day": today.isoformat(), "number": archived_learnings},
             )
             save_decisions(connection, self._database.path, store)
 
@@ -311,9 +331,9 @@ class EntryStore:
     ) -> Facts:
         """Return the recorded facts about the entries of a role, from one state of the database.
 
-        Workflows count for `relevance_days`. With `present`, the entries of the memory file, the facts are restricted
-        to them and use their ids in the file, also where these changed since the last record. Otherwise the recorded
-        ids are used; `ids` restricts the facts to these, else they cover all recorded entries.
+        Workflows and sessions count for `relevance_days`. With `present`, the entries of the memory file, the facts are
+        restricted to them and use their ids in the file, also where these changed since the last record. Otherwise the
+        recorded ids are used; `ids` restricts the facts to these, else they cover all recorded entries.
         """
         from echod.memory.policy.scoring import Facts, History  # noqa: PLC0415  imports the policies
 
@@ -321,22 +341,22 @@ class EntryStore:
 
         entries = () if present is None else tuple(present)
         only = [entry.id for entry in entries] if present is not None else ids
-        since = datetime.combine(today - timedelta(days=relevance_days), datetime.min.time()).timestamp()
         with self._database.read_transaction() as connection:
-            recent = _recent_workflows(connection, project, since)
+            recent = recent_runs(connection, project, store, today - timedelta(days=relevance_days))
             renames = entry_ids.compare_entries(connection, store, role, entries).renames if entries else {}
             wanted = None if only is None else _stored_ids(renames, only)
             where = (json.dumps(renames), store)
             known = _select(connection, _SELECT_FIRST_SEEN, (store, role), "id", wanted)
             references = _select(connection, _SELECT_REFERENCES, where, "entry_id", wanted, " GROUP BY 1")
-            pairs = _select(connection, _SELECT_WORKFLOWS, where, "entry_id", wanted)
+            pairs = _select(connection, SELECT_REFERENCING_RUNS, where, "entry_id", wanted)
             pins = _select(connection, _SELECT_PINS, where, "entry_id", wanted, " GROUP BY 1")
             prune_state = connection.execute(
-                "SELECT archived_inscribed FROM prune_state WHERE store = ? AND role = ? AND last_pruned_on = ?",
+                "SELECT archived_learnings FROM prune_state WHERE store = ? AND role = ? AND last_pruned_on = ?",
                 (store, role, today.isoformat()),
             ).fetchone()
-            active_days = _active_days(connection, project, today)
-        workflow_counts = Counter(row["id"] for row in pairs if row["workflow"] in recent)
+            alive_days = active_days(connection, project, today)
+            gone = connection.execute(_SELECT_GONE, (store, role)).fetchall()
+        run_counts = Counter(row["id"] for row in pairs if row["run"] in recent)
         first_seen = {renames.get(row["id"], row["id"]): date.fromisoformat(row["first_seen"]) for row in known}
         referenced = {row["id"]: row for row in references}
         return Facts(
@@ -345,14 +365,16 @@ class EntryStore:
                     first_seen=first_seen.get(identity),
                     last_reference=date.fromisoformat(row["last"]) if (row := referenced.get(identity)) else None,
                     references=int(row["number"]) if row else 0,
-                    workflows=workflow_counts[identity],
+                    workflows=run_counts[identity],
+                    workflows_seen=count_runs_since(recent, first_seen.get(identity)),
                 )
                 for identity in first_seen.keys() | referenced.keys()
             },
             workflows_seen=len(recent),
-            alive_days=active_days,
+            alive_days=alive_days,
             pinned={row["id"]: date.fromisoformat(row["until"]) for row in pins},
-            inscribed_archived_today=int(prune_state["archived_inscribed"]) if prune_state else 0,
+            learnings_archived_today=int(prune_state["archived_learnings"]) if prune_state else 0,
+            evidence_gone=frozenset(renames.get(row["entry_id"], row["entry_id"]) for row in gone),
         )
 
     # Retention
@@ -372,6 +394,11 @@ class EntryStore:
                 (before,),
             )
             connection.execute("DELETE FROM earlier_signature WHERE replaced_on < ?", (before,))
+            connection.execute(
+                "DELETE FROM fingerprint WHERE EXISTS (SELECT 1 FROM entry WHERE entry.store = fingerprint.store "
+                "AND entry.role = fingerprint.role AND entry.id = fingerprint.entry_id AND removed_on < ?)",
+                (before,),
+            )
             deleted = connection.execute("DELETE FROM entry WHERE removed_on < ?", (before,)).rowcount
             connection.execute(
                 "DELETE FROM question_subject WHERE NOT EXISTS (SELECT 1 FROM entry "
@@ -411,27 +438,6 @@ def _entry_values(entry: PresentEntry, today: date) -> tuple[str | None, ...]:
     signature = entry.signature
     layer = entry.layer and entry.layer.value
     return entry.id, layer, today.isoformat(), signature.title, signature.day, signature.source, signature.body
-
-
-def _recent_workflows(connection: sqlite3.Connection, project: str, since: float) -> frozenset[str]:
-    """Return the keys of the workflows that began since then. Older ones do not count, even if they still run."""
-    rows = connection.execute(
-        "SELECT key FROM workflow WHERE project = ? AND min(coalesce(started_at, first_seen), first_seen) >= ?",
-        (project, since),
-    )
-    return frozenset(row["key"] for row in rows)
-
-
-def _active_days(connection: sqlite3.Connection, project: str, today: date) -> frozenset[date]:
-    rows = connection.execute("SELECT day FROM project_activity WHERE project = ?", (project,))
-    days = {date.fromisoformat(row["day"]) for row in rows}
-    for row in connection.execute("SELECT first_seen, ended_at FROM workflow WHERE project = ?", (project,)):
-        day = local_date(row["first_seen"])
-        last = today if row["ended_at"] is None else min(local_date(row["ended_at"]), today)
-        while day <= last:
-            days.add(day)
-            day += timedelta(days=1)
-    return frozenset(days)
 
 
 def _entry_ids() -> ModuleType:

@@ -107,6 +107,11 @@ def rename_entries(connection: sqlite3.Connection, store: str, role: str, rename
             "ON CONFLICT (store, entry_id) DO UPDATE SET until = max(until, excluded.until)",
             (store, renames[row["entry_id"]], row["until"]),
         )
+    for row in _delete_returning(connection, "related_entry", "store = ? AND entry_id", (store, ids)):
+        connection.execute(
+            "INSERT OR REPLACE INTO related_entry (store, group_id, entry_id, similarity) VALUES (?, ?, ?, ?)",
+            (store, row["group_id"], renames[row["entry_id"]], row["similarity"]),
+        )
     for row in connection.execute(
         "SELECT * FROM question_subject WHERE store = ? AND current_entry_id IN (SELECT value FROM json_each(?))",
         (store, ids),
@@ -116,7 +121,7 @@ def rename_entries(connection: sqlite3.Connection, store: str, role: str, rename
             "WHERE store = ? AND finding_key = ? AND asked_entry_id = ?",
             (renames[row["current_entry_id"]], store, row["finding_key"], row["asked_entry_id"]),
         )
-    for table, column in (("entry", "id"), ("earlier_signature", "entry_id")):
+    for table, column in (("entry", "id"), ("earlier_signature", "entry_id"), ("fingerprint", "entry_id")):
         for row in _delete_returning(connection, table, f"store = ? AND role = ? AND {column}", (store, role, ids)):
             values = {**dict(row), column: renames[row[column]]}
             connection.execute(

@@ -160,6 +160,17 @@ _ENTRIES: Final = (
         PRIMARY KEY (store, entry_id, cause)
     ) STRICT, WITHOUT ROWID
     """,
+    # Groups of entries that a client of the MCP server declared as related.
+    """
+    CREATE TABLE related_entry (
+        store TEXT NOT NULL,
+        group_id TEXT NOT NULL,
+        entry_id TEXT NOT NULL,
+        similarity REAL NOT NULL,
+        PRIMARY KEY (store, group_id, entry_id)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX related_entry_id ON related_entry (store, entry_id)",
     """
     CREATE TABLE pin (
         store TEXT NOT NULL,
@@ -167,6 +178,30 @@ _ENTRIES: Final = (
         until TEXT NOT NULL,
         PRIMARY KEY (store, entry_id)
     ) STRICT, WITHOUT ROWID
+    """,
+    # The base of each citation of an entry: where the cited lines were (path NULL: nowhere), their tokens as hashes,
+    # when and from which commit (NULL: the file itself) that was taken, and the state that the last check found.
+    """
+    CREATE TABLE fingerprint (
+        store TEXT NOT NULL,
+        role TEXT NOT NULL,
+        entry_id TEXT NOT NULL,
+        cite TEXT NOT NULL,
+        path TEXT,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        tokens BLOB NOT NULL,
+        context_before BLOB NOT NULL,
+        context_after BLOB NOT NULL,
+        copies INTEGER NOT NULL,
+        size INTEGER NOT NULL,
+        digest TEXT NOT NULL,
+        sketch BLOB NOT NULL,
+        taken_at REAL NOT NULL,
+        commit_name TEXT,
+        state TEXT,
+        PRIMARY KEY (store, role, entry_id, cite)
+    ) STRICT
     """,
     """
     CREATE TABLE project_activity (
@@ -182,7 +217,7 @@ _ENTRIES: Final = (
         store TEXT NOT NULL,
         role TEXT NOT NULL,
         last_pruned_on TEXT,
-        archived_inscribed INTEGER NOT NULL DEFAULT 0,
+        archived_learnings INTEGER NOT NULL DEFAULT 0,
         held_since REAL,
         released INTEGER NOT NULL DEFAULT 0,
         PRIMARY KEY (store, role)
@@ -212,5 +247,57 @@ _REVIEW: Final = (
     """,
 )
 
-CREATE_STATEMENTS: Final = (*_JOBS, *_WORKFLOWS, *_HOOKS, *_ENTRIES, *_REVIEW)
+_SESSIONS: Final = (
+    # How far each transcript of an agent's session was read for an archive. `store` is the directory of the archives,
+    # `tail` the digest of the bytes before `offset`. A row is found again in the receipts beside the archives.
+    """
+    CREATE TABLE session_source (
+        store TEXT NOT NULL,
+        path TEXT NOT NULL,
+        project TEXT NOT NULL,
+        session_id TEXT NOT NULL,
+        state TEXT NOT NULL,
+        reason TEXT NOT NULL,
+        archive INTEGER,
+        size INTEGER NOT NULL,
+        mtime_ns INTEGER NOT NULL,
+        offset INTEGER NOT NULL,
+        tail TEXT NOT NULL,
+        recorded_at REAL NOT NULL,
+        PRIMARY KEY (store, path)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX session_source_session ON session_source (store, session_id)",
+    # The records that the archives of a directory contain, by the digests of their ids.
+    """
+    CREATE TABLE session_key (
+        store TEXT NOT NULL,
+        key INTEGER NOT NULL,
+        archive INTEGER NOT NULL,
+        PRIMARY KEY (store, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX session_key_archive ON session_key (store, archive)",
+    """
+    CREATE TABLE session_archive (
+        store TEXT NOT NULL,
+        archive INTEGER NOT NULL,
+        session_id TEXT NOT NULL,
+        PRIMARY KEY (store, archive)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE INDEX session_archive_session ON session_archive (store, session_id)",
+    # The version of the receipts that the tables above were read from.
+    "CREATE TABLE session_root (store TEXT PRIMARY KEY, version TEXT NOT NULL) STRICT, WITHOUT ROWID",
+    # What hooks reported about a session: when it ended, and when its host began to compact it. Only hints.
+    """
+    CREATE TABLE session_hint (
+        session_id TEXT PRIMARY KEY,
+        ended_at REAL,
+        compacting_at REAL
+    ) STRICT, WITHOUT ROWID
+    """,
+)
+
+CREATE_STATEMENTS: Final = (*_JOBS, *_WORKFLOWS, *_HOOKS, *_ENTRIES, *_REVIEW, *_SESSIONS)
 """Run in one transaction on a file without content."""

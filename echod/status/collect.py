@@ -24,6 +24,7 @@ from echod.contract.status import (
     HookEventCount,
     JobKindInfo,
     QueueInfo,
+    RecallInfo,
     RoleInfo,
     Severity,
     StatusReport,
@@ -33,6 +34,7 @@ from echod.contract.status import (
 )
 from echod.errors import StateError
 from echod.files import write_runtime_file
+from echod.inbox.recall_log import list_offers
 from echod.inspection import InspectionCache, RestoredFindings, find_restored_findings
 from echod.isolation import isolated
 from echod.paths import Paths, insecure_directory_warnings
@@ -43,6 +45,7 @@ from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import LOST_WITH_DATABASE, list_damaged_copies
 from echod.status.packs import PackStatus
+from echod.status.sessions import SessionStatus
 from echod.store import layout
 from echod.store.layout import Role, RoleListing, Store
 from echod.store.skipped import SkippedItem, find_skipped
@@ -70,6 +73,7 @@ class StatusCollector:
         self._first_seen = _read_first_seen(read_context.paths.warnings)
         self._saved_first_seen = dict(self._first_seen)
         self._pack_status = PackStatus(read_context)
+        self._session_status = SessionStatus(read_context)
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
         """Note that registries of doc packs, or these projects' settings about them, may have changed."""
@@ -100,7 +104,7 @@ class StatusCollector:
         project_settings = context.project_settings.read(store.project)
         maintenance = context.maintenance_policy_from(project_settings.settings)
         self._project_warnings[store.project] = project_settings.warnings
-        notices, roles = context.reader.collect_notices(store), layout.list_roles(store)
+        notices, roles = context.collect_notices(store, now), layout.list_roles(store)
         restored = self._restored_findings[store.key] = find_restored_findings(context.reader, notices)
         items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
         limit = maintenance.policy.memory_line_limit
@@ -140,6 +144,7 @@ class StatusCollector:
             for store in discovered.stores
             if store.key in self._store_infos
         )
+        self._session_status.refresh(discovered.projects, now)
         current_warnings = (
             *warnings,
             *own_file_warnings(self._read_context.paths, now),
@@ -152,6 +157,7 @@ class StatusCollector:
             *job_warnings(waiting, queue, now),
             *store_warnings(stores, now),
             *self._pack_status.warnings(now),
+            *self._session_status.warnings(now),
             *restored_findings_warnings(one for store in stores for one in self._restored_findings[store.path]),
             *settings_warnings(
                 (text for project in discovered.projects for text in self._project_warnings.get(project, ())), now
@@ -168,6 +174,9 @@ class StatusCollector:
             stores=stores,
             hooks=_hook_event_counts(self._read_context),
             packs=self._pack_status.infos,
+            sessions=self._session_status.infos,
+            evidence=_evidence_counts(self._read_context, [store.path for store in stores]),
+            recall=_recall_info(self._read_context),
         )
 
     def _waiting_job(self, job: Job, *, interrupted: bool) -> WaitingJob:
@@ -284,6 +293,20 @@ def _hook_event_counts(read_context: ReadContext) -> tuple[HookEventCount, ...]:
         *(HookEventCount(h.event, h.outcome, h.count, h.last_at) for h in counts),
         *(HookEventCount("any", reason, number) for reason, number in dropped.items()),
     )
+
+
+def _evidence_counts(read_context: ReadContext, stores: Collection[str]) -> dict[str, int]:
+    fingerprints = read_context.fingerprints
+    return {} if fingerprints is None else dict(fingerprints.count_states(stores))
+
+
+def _recall_info(read_context: ReadContext) -> RecallInfo:
+    try:
+        offers = list_offers(read_context.paths.state)
+    except OSError:
+        return RecallInfo()
+    last = offers[0].at if offers else None
+    return RecallInfo(len(offers), len({o.id for o in offers}), len({o.session for o in offers}), last)
 
 
 def _interrupted_jobs(view: QueueView) -> tuple[Job, ...]:

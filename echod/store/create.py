@@ -58,6 +58,24 @@ def create_global_role(role: Role) -> None:
         ensure_directory(role.store.project, role.path).close()
 
 
+def create_findings_file(role: Role, name: str, data: bytes, pid: int) -> bool:
+    """Create a findings file in an existing role. Return False if there is one of that name, which stays as it is.
+
+    `pid` is part of the name under which the file is prepared. A `StoreError` reports that it cannot be created.
+    """
+    parts = role.path.relative_to(role.store.project).parts
+    with as_store_error("create", role.path / name), open_dir(role.store.project, parts) as directory:
+        staged_name = f".{name}.echod-{pid}"
+        create_durable_file(directory, staged_name, data, NEW_FILE_MODE)
+        try:
+            rename_noreplace_or_link(directory, staged_name, directory, name)
+        except FileExistsError:
+            directory.unlink(staged_name)
+            return False
+        directory.sync()
+        return True
+
+
 def ensure_directory(project: Path, directory: Path) -> Dir:
     """Open a directory below a project. It and the directories above it are created if they are missing."""
     current = open_dir(project, ())

@@ -72,7 +72,9 @@ def test_arguments_named_path_or_file_are_completed_as_paths(path: tuple[str, ..
 
     for parameter in (*app.params, *command.params):
         named = parameter.metavar or str(parameter.name).upper()
-        assert isinstance(parameter.type, click.Path) == bool({"PATH", "FILE"} & set(re.findall(r"[A-Z]+", named)))
+        assert isinstance(parameter.type, click.Path) == bool(
+            {"PATH", "FILE", "ROOT", "OLD", "NEW"} & set(re.findall(r"[A-Z]+", named))
+        )
 
 
 @pytest.mark.parametrize("question", ["bash", "complete_bash", "csh_complete", "_", "bash_"])

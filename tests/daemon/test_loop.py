@@ -24,6 +24,7 @@ from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonLoop
 from echod.daemon.notify import Notifier
+from echod.daemon.search_indexer import SearchIndexer
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
@@ -35,6 +36,7 @@ from echod.runtime.wake import WakeFile
 from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import queue_maintenance
 from echod.scheduler.worker import FinishedJob
+from echod.search.finder import DocumentFinder
 from echod.settings import loader
 from echod.state.database import DatabaseFullError, busy_error, lost_error
 from echod.state.job import JobState
@@ -103,6 +105,9 @@ def running_loop(home: Home, *roots: Path) -> Iterator[LoopHarness]:
             reconcile_now=reconcile_now,
             interval_scheduler=interval_scheduler,
             clock_jumps=ClockJumpDetector(time.time(), time.monotonic()),
+            search_indexer=SearchIndexer(
+                DocumentFinder(own_paths.search_index), sources_of=lambda _: (), shared_sources=tuple
+            ),
         )
         worker_thread = WorkerThread(
             services.worker,

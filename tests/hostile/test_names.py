@@ -26,7 +26,7 @@ NOT_ROLES = [
     "a\x1b[31m",
     "x" * 129,
 ]
-NOT_AGENTS = ["-rf", "--config=x", "..", ".hidden", "a b", "a\nb", "a;b", "\u202egnp", "x" * 201]
+NOT_AGENTS = ["-rf", "--config=x", "..", ".hidden", "a\nb", "a;b", "\u202egnp", "x" * 201]
 
 
 def test_a_directory_with_an_odd_name_is_no_role(target: Target) -> None:

@@ -27,7 +27,7 @@ from tests.life.files import MEMORY_HEADER, TODAY
 from tests.support import run_in_child
 
 KEY = "g" + "hp_" + "aB3dE5gH7" * 4
-TIGHT = PolicySettings(memory_line_limit=30)
+TIGHT = PolicySettings(memory_line_limit=18)
 HOUR = 3600.0
 _MARK = re.compile(r"Mark (\d+) ")
 

@@ -83,7 +83,7 @@ def test_a_file_over_its_limit_is_to_be_pruned(site: MaintenanceSite) -> None:
     (need,) = site.find().needs
 
     assert (need.kind, need.role, need.due) == (JobKind.PRUNE, "reviewer", NOON)
-    assert need.reason.startswith("6 archived")
+    assert "6 learnings moved to knowledge.md" in need.reason
 
 
 def test_what_cannot_get_shorter_calls_for_nothing(site: MaintenanceSite) -> None:

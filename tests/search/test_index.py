@@ -301,9 +301,9 @@ def test_forgotten_collections_leave_nothing_behind(library: Library) -> None:
 
     index.forget(lambda *_: False)
 
-    tables = ("collection", "file", "document", "citation", "passage", "word", "word_part")
+    tables = ("collection", "file", "document", "citation", "passage", "word")
     counts = [index.connection.execute(f"SELECT count(*) FROM {table}").fetchone() for table in tables]  # noqa: S608
-    assert counts == [(0,)] * 7
+    assert counts == [(0,)] * 6
     index.close()
 
 
@@ -336,7 +336,6 @@ def _content(path: Path, library: Library) -> tuple[list[tuple[object, ...]], ..
         "SELECT entry, title, body, line, kind FROM document ORDER BY 1, 2, 3, 4",
         "SELECT words FROM passage ORDER BY 1",
         "SELECT word, documents FROM word ORDER BY 1",
-        "SELECT word FROM word_part ORDER BY 1",
         "SELECT key, documents, passages FROM collection ORDER BY 1",
     )
     content = tuple(index.connection.execute(select).fetchall() for select in selects)

@@ -68,7 +68,7 @@ def test_every_kind_of_decision_survives_a_lost_database(path: Path, lose: Calla
         assert entries.held_first_prunes(STORE) == {"held": NOW}
         assert entries.release_first_prune(STORE, ["held", "released", "pruned"]) == ("held",)
         assert [workflow.name for workflow in workflows.list_declared(PROJECT, NOW)] == ["running"]
-        assert entries.get_facts(STORE, "pruned", PROJECT, TODAY, 90).inscribed_archived_today == 2
+        assert entries.get_facts(STORE, "pruned", PROJECT, TODAY, 90).learnings_archived_today == 2
         assert entries.get_facts(STORE, "pruned", PROJECT, TODAY, 90).histories == {}
 
 

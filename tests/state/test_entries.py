@@ -110,6 +110,23 @@ class TestReferences:
         found = get_facts(entries)
         assert (found.histories["a"].workflows, found.workflows_seen) == (2, 4)
 
+    def test_sessions_count_for_relevance_where_no_workflow_was_seen(self, entries: EntryStore) -> None:
+        entries.add_references(STORE, [Reference("a", "session:1"), Reference("b", "session:2")], TODAY)
+        entries.add_references(STORE, [Reference("a", "session:old")], TODAY - timedelta(days=120))
+        entries.add_references(STORE, [Reference("a", "access:1")], TODAY)
+
+        found = get_facts(entries)
+        assert (found.histories["a"].workflows, found.workflows_seen) == (1, 2)
+
+    def test_only_what_ran_since_the_entry_exists_counts(self, entries: EntryStore, database: Database) -> None:
+        log = WorkflowLog(database)
+        for number in range(4):
+            record_workflow(log, f"review-{number}", NOON - 10 * number * DAY, ended=NOON - 10 * number * DAY + 60)
+        record_present(entries, {"a": I}, TODAY - timedelta(days=15))
+
+        found = get_facts(entries)
+        assert (found.histories["a"].workflows_seen, found.workflows_seen) == (2, 4)
+
     def test_the_workflow_is_the_one_that_ran_then(self, entries: EntryStore, database: Database) -> None:
         log = WorkflowLog(database)
         record_workflow(log, "review-1", NOON, ended=NOON + 20)
@@ -247,10 +264,10 @@ class TestPruned:
         for number in (2, 3):
             entries.record_prune(STORE, ROLE, TODAY, number)
 
-        assert get_facts(entries).inscribed_archived_today == 5
-        assert get_facts(entries, TODAY + timedelta(days=1)).inscribed_archived_today == 0
+        assert get_facts(entries).learnings_archived_today == 5
+        assert get_facts(entries, TODAY + timedelta(days=1)).learnings_archived_today == 0
         entries.record_prune(STORE, ROLE, TODAY + timedelta(days=1), 1)
-        assert get_facts(entries, TODAY + timedelta(days=1)).inscribed_archived_today == 1
+        assert get_facts(entries, TODAY + timedelta(days=1)).learnings_archived_today == 1
 
     def test_a_first_prune_is_held_since_it_was_first_met_until_it_is_let_go(self, entries: EntryStore) -> None:
         assert [entries.hold_first_prune(STORE, ROLE, NOON + later) for later in (0, 9)] == [NOON, NOON]

@@ -28,7 +28,7 @@ _SAMPLE = int(os.environ.get("TORTURE_SAMPLE", "1"))
 """Schedules of each kind in the quick run."""
 _EVERY = int(os.environ.get("TORTURE_EVERY", "1"))
 """`make torture` disturbs every step, or every n-th."""
-_RUNS = int(os.environ.get("TORTURE_RUNS", "200"))
+_RUNS = int(os.environ.get("TORTURE_RUNS", "60"))
 """Random runs with full disks and wrong clocks in `make torture`."""
 
 requires_git = pytest.mark.skipif(shutil.which("git") is None, reason="git is not installed")

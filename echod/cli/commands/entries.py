@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from difflib import ndiff
 from enum import StrEnum
@@ -13,6 +15,7 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.evidence import changed_evidence_of, evidence_lines
 from echod.cli.execute import (
     Change,
     Confirmation,
@@ -41,8 +44,9 @@ from echod.cli.targets import (
 )
 from echod.clock import local_date
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
+from echod.contract.evidence import ChangedEvidence
 from echod.contract.status import to_json
-from echod.inspection.entry_facts import record_entries
+from echod.inspection.entry_facts import record_entries, with_confirmations
 from echod.jobs import manual
 from echod.jobs.archives import ArchivedCopy
 from echod.jobs.base import JobContext, JobOutcome
@@ -50,8 +54,10 @@ from echod.memory.model import Layer
 from echod.memory.policy import Explanation, Rule, build_explanation
 from echod.memory.policy.manual import AlreadyRestored, EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
+from echod.memory.policy_model import SHORTENING_RULES
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact, redact_entry
+from echod.memory.shorten import without_list_marks
 from echod.state.entries import Reference
 from echod.state.job import JobKind
 from echod.store.layout import MEMORY, Role
@@ -66,6 +72,9 @@ class SettableLayer(StrEnum):
     ETCHED = "etched"
     NOTES = "notes"
     INSCRIBED = "inscribed"
+
+
+_CONVERSATION = re.compile(r"conversation-(\d{1,10})(?:\.md)?")
 
 
 @click.command("raise", epilog=example("echod raise 4f1c etched"))
@@ -170,7 +179,8 @@ def restore(
 ) -> None:
     """Restore an archived entry.
 
-    If the archive has several texts of it, the newest is restored.
+    If the archive has several texts of it, the newest is restored. Of an entry that was shortened in steps it is the
+    text before the first of them.
     """
     with context.open_read_context() as read_context:
         scope = parse_scope(path, in_global=in_global)
@@ -200,7 +210,19 @@ def _newest_copy(context: CommandContext, match: MemoryMatch | ArchiveMatch) -> 
     if copies is None:
         memory = f"the memory of {match.role.name}" if match.role.name else role_label("")
         report_already_so(context, f"{match.id} is in {memory} already")
-    return copies[-1]
+    return _before_shortening(copies)
+
+
+def _before_shortening(copies: Sequence[ArchivedCopy]) -> ArchivedCopy:
+    """Return the newest text, or the one from which it was shortened step by step without a change of its words."""
+    newest, *earlier = reversed(copies)
+    for copy in earlier:
+        if not {newest.entry.rule, copy.entry.rule} <= SHORTENING_RULES or copy.entry.file != newest.entry.file:
+            break
+        if Counter(without_list_marks(newest.entry.text)) - Counter(without_list_marks(copy.entry.text)):
+            break
+        newest = copy
+    return newest
 
 
 def _restore_lines(match: MemoryMatch | ArchiveMatch, copy: ArchivedCopy, *, replaces_condensed: bool) -> Iterator[str]:
@@ -211,7 +233,7 @@ def _restore_lines(match: MemoryMatch | ArchiveMatch, copy: ArchivedCopy, *, rep
         command = f"echod show {match.id}{global_flag(match.role)}"
         yield wrap(f"the newest of {len(match.copies)} archived texts; {command} prints them all", indent="  ")
     if replaces_condensed:
-        yield "  it replaces its condensed form"
+        yield "  it replaces its shortened form"
     if entry.redacted or redact_entry(entry.text).spans:
         yield wrap("It contained a secret, which is not restored.", indent="  ")
     if entry.file != MEMORY:
@@ -229,19 +251,29 @@ def _job_step(kind: JobKind, role: Role, action: Callable[[JobContext], JobOutco
 @options.json
 @pass_command_context
 def explain(context: CommandContext, *, entry: str, path: Path | None, as_of: str | None, json: bool) -> None:
-    """Explain an entry's score and the rules that apply to it."""
+    """Explain an entry's score and the rules that apply to it.
+
+    For an archived conversation (conversation-012), list its sources and what was left out.
+    """
     with context.open_read_context() as read_context:
+        if (name := _CONVERSATION.fullmatch(entry)) is not None:
+            from echod.cli.commands.session_views import explain_archive
+
+            explain_archive(context, read_context, path, int(name[1]), as_json=json)
+            return
         (match,) = find_in_memory(context, read_context, path, [entry])
         policy = read_context.maintenance_policy(match.role.store.project).policy
         today = parse_as_of(as_of, context.now())
         facts = read_facts(read_context, match.role, today, match.document)
+        facts = with_confirmations(match.role, facts, match.document, 0)
         explanation = build_explanation(match.role.name, match.document, match.id, facts, policy, today)
+        evidence = changed_evidence_of(read_context, match, context.now())
     assert explanation is not None  # noqa: S101  the entry was just found in this document
-    report = _explain_report(match.role, explanation)
+    report = _explain_report(match.role, explanation, evidence)
     click.echo(to_json(report) if json else "\n".join(_explain_lines(report)))
 
 
-def _explain_report(role: Role, explanation: Explanation) -> ExplainReport:
+def _explain_report(role: Role, explanation: Explanation, evidence: tuple[ChangedEvidence, ...]) -> ExplainReport:
     terms = explanation.terms
     return ExplainReport(
         id=explanation.id,
@@ -261,6 +293,8 @@ def _explain_report(role: Role, explanation: Explanation) -> ExplainReport:
             RuleInfo(rule.name.value, rule.applies, iso_date(rule.applies_on), rule.rank, rule.queue_length, rule.text)
             for rule in explanation.rules
         ),
+        confirmed_by=explanation.confirmed_by,
+        evidence=evidence,
     )
 
 
@@ -273,8 +307,13 @@ def _explain_lines(report: ExplainReport) -> Iterator[str]:
             f"{report.terms.relevance:.2f}, recency {report.terms.recency:.2f}"
         )
     yield f"verified {report.verified}, {pluralize(report.references, 'reference')}"
+    if report.confirmed_by:
+        yield wrap(f"the same lesson was learned in {', '.join(report.confirmed_by)}, which protects it")
     if report.pinned:
         yield f"pinned until {report.pinned}: no rule removes it"
+    if report.evidence:
+        yield "Evidence:"
+        yield from evidence_lines(report.evidence)
     if report.protected:
         yield "It is protected: only you change or remove it."
         return

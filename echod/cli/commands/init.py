@@ -34,10 +34,18 @@ _MAX_GITIGNORE_BYTES = 1024 * 1024
 @click.option("--roles", metavar="A,B,...", help="Create only these roles.")
 @click.option("--layout", metavar="rune|claude", help="The directory: .rune/echoes or .claude/echoes.")
 @click.option("--no-ignore", is_flag=True, help="Leave .gitignore as it is.")
+@click.option("--sessions", is_flag=True, help="Also archive conversations about the project (docs/sessions.md).")
 @click.option("--dry-run", is_flag=True, help="Only show what would be created.")
 @pass_command_context
 def init(
-    context: CommandContext, *, path: Path | None, roles: str | None, layout: str | None, no_ignore: bool, dry_run: bool
+    context: CommandContext,
+    *,
+    path: Path | None,
+    roles: str | None,
+    layout: str | None,
+    no_ignore: bool,
+    sessions: bool,
+    dry_run: bool,
 ) -> None:
     """Create a project's memory directory with its roles.
 
@@ -66,6 +74,11 @@ def init(
     is_new = ProjectRegistry(context.paths.projects).add(project)
     context.notify_daemon()
     context.print_info("It is maintained from now on." if is_new else "It is registered already.")
+    if sessions:
+        from echod.cli.commands.sessions import switch_on
+
+        with context.open_read_context() as read_context:
+            switch_on(context, read_context, project)
 
 
 def _find_init_root(context: CommandContext, path: Path | None) -> Path:

@@ -39,6 +39,7 @@ from echod.inbox.spool import Spool
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.runtime.locks import this_process, worker_lock
+from echod.search.finder import DocumentFinder
 from echod.service.paths import start_hint
 from echod.state.database import Database
 from echod.state.job import JobKind
@@ -297,10 +298,12 @@ def _find_registered(context: CommandContext, registry: ProjectRegistry, path: P
 def _read_project_data(context: CommandContext, root: Path) -> ProjectData:
     database = Database.open_readonly(context.paths.database)
     spool = Spool(context.paths.spool)
+    with context.open_read_context() as read_context:
+        session_roots = read_context.session_projects.roots(root)
     if database is None:
-        return find_project_data(root, context.paths.journal, None, spool, context.now)
+        return find_project_data(root, context.paths.journal, None, spool, context.now, session_roots)
     with database:
-        return find_project_data(root, context.paths.journal, database, spool, context.now)
+        return find_project_data(root, context.paths.journal, database, spool, context.now, session_roots)
 
 
 def _removal_lines(root: Path, data: ProjectData | None, *, registered: bool) -> Iterator[str]:
@@ -314,6 +317,9 @@ def _removal_lines(root: Path, data: ProjectData | None, *, registered: bool) ->
         yield f"  {pluralize(data.rows, 'database row')} deleted: jobs, references, ages, pins"
     if data is not None and data.event_names:
         yield f"  {pluralize(len(data.event_names), 'unread hook event')} deleted"
+    if data is not None and data.session_bytes:
+        size = f"{max(1, data.session_bytes // _KIB)} KiB"
+        yield f"  changes of its conversation archives can no longer be undone ({size} deleted)"
     yield "  its memory, archives and settings stay"
 
 
@@ -335,9 +341,14 @@ def _purge_project(context: CommandContext, registry: ProjectRegistry, root: Pat
         close_commits(root, context.paths.journal, context.now)
         registry.remove(root)
         context.notify_daemon()
-        delete_project_data(
-            root, context.paths.journal, services.checked_database.database, services.read_context.spool
-        )
+        sessions = services.read_context.session_projects
+        database, spool = services.checked_database.database, services.read_context.spool
+        delete_project_data(root, context.paths.journal, database, spool, sessions.roots(root))
+        sessions.switch_off(root)
+    if context.paths.search_index.exists():
+        finder = DocumentFinder(context.paths.search_index)
+        finder.forget_project(str(root))
+        finder.close()
 
 
 def _project_registry(context: CommandContext) -> ProjectRegistry:

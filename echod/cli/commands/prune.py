@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 from functools import partial
 from pathlib import Path
+from textwrap import shorten
 from typing import NamedTuple
 
 import click
@@ -29,6 +30,10 @@ from echod.projects.maintenance import MaintenancePolicy
 from echod.state.job import JobKind
 from echod.store.layout import Role
 from echod.store.session import RoleView
+
+_COMPRESS_ACTIONS = {Rule.CONDENSED.value: PruneAction.CONDENSE, Rule.TOPIC.value: PruneAction.COMPRESS}
+_LEARNING_WIDTH = 120
+"""Characters of a learning that a dry run shows. `--json` has all of it."""
 
 
 class RoleFilePlan(NamedTuple):
@@ -168,6 +173,9 @@ def _prune_file_plan(
             action=action.action.value,
             store=role.store.key,
             role=role.name,
+            rules=tuple(rule.value for rule in action.rules),
+            learnings=action.learnings,
+            merged_into=action.merged_into,
         )
         for action in plan.actions
     )
@@ -193,7 +201,7 @@ def _compress_file_plan(
             layer=entry.layer and entry.layer.value,
             score=None,
             rule=entry.rule,
-            action=(PruneAction.COMPRESS if entry.rule == Rule.TOPIC else PruneAction.ARCHIVE).value,
+            action=_COMPRESS_ACTIONS.get(entry.rule, PruneAction.ARCHIVE).value,
             store=role.store.key,
             role=role.name,
         )
@@ -233,6 +241,8 @@ def _plan_lines(plan: RoleFilePlan, *, show_entries: bool) -> Iterator[str]:
     for entry in plan.entries if show_entries else ():
         if entry.rule is not None:
             yield wrap(title_text(entry.title), indent=f"  {entry.action:<8} {entry.rule:<16} {entry.id}  ")
+            for learning in entry.learnings:
+                yield wrap(f"leaves: {title_text(shorten(learning, _LEARNING_WIDTH))}", indent="           ")
 
 
 def _run_job(kind: JobKind, role: Role, runner: JobRunner) -> str:

@@ -274,8 +274,9 @@ class _RunOnce:
             with isolated(store.key, problems.append):
                 need_settings = services.read_context.need_settings(store.project)
                 found = reconcile(
-                    store, need_settings, services.queue, now, services.inbox, services.maintenance_finder
-                )
+                    store, need_settings, services.queue, now, services.inbox, services.maintenance_finder,
+                    services.session_need_finder,
+                )  # fmt: skip
                 problems += [problem.text for problem in found]
                 # A job that an earlier run deferred is tried again.
                 services.queue.wake_deferred(store.key, now)

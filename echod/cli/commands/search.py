@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from echod.app.evidence import EvidenceReader
 from echod.app.search import SearchLocations, SearchScope
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.options import WholeNumber
+from echod.cli.options import PATH_OR_NAME, WholeNumber
 from echod.cli.output import WIDTH, fit_path, pluralize, problem_line, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
+from echod.contract.evidence import EvidenceInfo
 from echod.contract.search import (
     BriefReport,
     ConflictInfo,
-    EvidenceInfo,
     FileProblem,
     MissingEvidence,
     SearchReport,
@@ -32,6 +33,9 @@ from echod.search.documents import DocumentKind, DocumentSource
 from echod.search.excerpts import DATA_NOTICE, excerpt
 from echod.search.finder import DEFAULT_KINDS, DEFAULT_LIMIT, DocumentFinder, FoundDocument, SearchAnswer, SearchRequest
 from echod.store.layout import Store
+
+if TYPE_CHECKING:
+    from echod.search.brief import Brief, BriefRequest  # loads the comparison of learnings
 
 _MAX_LIMIT = 1000
 _LAYERS = ("etched", "notes", "inscribed", "observations", "traced")
@@ -45,20 +49,32 @@ class SearchTarget(NamedTuple):
     stores: tuple[Store, ...]
 
 
-@click.command(
-    epilog=example("echod search flaky database tests --role reviewer"),
-    context_settings={"ignore_unknown_options": True},
+class QueryCommand(click.Command):
+    """A command whose words may look like options: a text with a space is never one."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the arguments."""
+        end = args.index("--") if "--" in args else len(args)
+        texts = [
+            text for text in args[:end] if text.startswith("-") and " " in text.strip() and "=" not in text.split()[0]
+        ]
+        others = [argument for argument in args[:end] if argument not in texts]
+        return super().parse_args(ctx, [*others, "--", *texts, *args[end + 1 :]] if texts else args)
+
+
+@click.command(cls=QueryCommand, epilog=example("echod search flaky database tests --role reviewer"))
+@click.argument(
+    "words", metavar="WORDS... [PATH]", type=PATH_OR_NAME, nargs=-1, required=True, help="Words to find, and a project."
 )
-@click.argument("words", metavar="WORDS... [PATH]", nargs=-1, required=True, help="Words to find, and a project.")
 @click.option(
     "--scope",
-    type=click.Choice(list(SearchScope)),
+    type=click.Choice([scope.value for scope in SearchScope]),
     help="Where to search.  [default: project; all outside of a project]",
 )
 @click.option(
     "--kind",
     "kinds",
-    type=click.Choice(list(DocumentKind)),
+    type=click.Choice([kind.value for kind in DocumentKind]),
     multiple=True,
     help="Only this kind of text.  [default: memory, knowledge, solution]",
 )
@@ -66,7 +82,7 @@ class SearchTarget(NamedTuple):
 @click.option(
     "--layer", "layers", type=click.Choice(_LAYERS, case_sensitive=False), multiple=True, help="Only this layer."
 )
-@click.option("--near", metavar="FILE", multiple=True, help="Prefer entries that cite this file.")
+@click.option("--near", metavar="FILE", type=PATH_OR_NAME, multiple=True, help="Prefer entries that cite this file.")
 @click.option(
     "--limit", metavar="N", type=WholeNumber(1, _MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="Results."
 )
@@ -77,8 +93,8 @@ def search(
     context: CommandContext,
     *,
     words: tuple[str, ...],
-    scope: SearchScope | None,
-    kinds: tuple[DocumentKind, ...],
+    scope: str | None,
+    kinds: tuple[str, ...],
     roles: tuple[str, ...],
     layers: tuple[str, ...],
     near: tuple[str, ...],
@@ -87,12 +103,12 @@ def search(
     json: bool,
 ) -> None:
     """Find entries, learnings and solutions by words."""
-    target = parse_target(context, words, scope)
+    target = parse_target(context, words, None if scope is None else SearchScope(scope))
     if not target.query.strip():
         raise UsageError("There is nothing to search for. Type a word.")
     request = SearchRequest(
         query=target.query,
-        kinds=frozenset(kinds) or DEFAULT_KINDS,
+        kinds=frozenset(map(DocumentKind, kinds)) or DEFAULT_KINDS,
         roles=frozenset(roles),
         layers=frozenset(layers),
         near=tuple(str(context.absolute_path(Path(file))) for file in near),
@@ -103,19 +119,30 @@ def search(
     finder = DocumentFinder(context.paths.search_index)
     answer = finder.search(sources, request)
     finder.close()
-    report = _report(request, sources, answer)
+    with EvidenceReader(context.paths, context.now()) as evidence:
+        report = _report(request, sources, answer, evidence)
     click.echo(to_json(report) if json else "\n".join(_screen(report, request)))
+
+
+def print_found(
+    context: CommandContext, query: str, sources: Sequence[DocumentSource], *, limit: int, as_json: bool
+) -> None:
+    """Search these sources for all kinds of documents, and print the results."""
+    request = SearchRequest(query, frozenset(kind for source in sources for kind in source.kinds), limit=limit)
+    finder = DocumentFinder(context.paths.search_index)
+    answer = finder.search(sources, request)
+    finder.close()
+    with EvidenceReader(context.paths, context.now()) as evidence:
+        report = _report(request, sources, answer, evidence)
+    click.echo(to_json(report) if as_json else "\n".join(_screen(report, request)))
 
 
 def parse_target(context: CommandContext, words: Sequence[str], scope: SearchScope | None) -> SearchTarget:
     """Return what the words of a command line name. The last one may be a project.
 
     Raises:
-        UsageError: a word looks like an option, or there is no project.
+        UsageError: there is no project.
     """
-    for word in words:
-        if word.startswith("--") and not word[2:].strip("-") == "" and " " not in word:
-            raise UsageError(f"There is no option {sanitize(word)}. To search for it: echod search -- {sanitize(word)}")
     stores = _stores_at(context, words[-1]) if words else ()
     query = " ".join(words[:-1] if stores and len(words) > 1 else words)
     if not stores or len(words) == 1:
@@ -143,24 +170,27 @@ def _stores_here(context: CommandContext) -> tuple[Store, ...]:
 def list_sources(context: CommandContext, target: SearchTarget) -> tuple[DocumentSource, ...]:
     """Return the sources to search."""
     globs = context.settings.projects if target.scope is SearchScope.ALL else ()
-    locations = SearchLocations.from_environment(context.paths, context.environ, globs)
+    conversations = context.settings.sessions.root
+    locations = SearchLocations.from_environment(context.paths, context.environ, globs, conversations)
     return locations.sources(target.scope, target.stores)
 
 
-def _report(request: SearchRequest, sources: Sequence[DocumentSource], answer: SearchAnswer) -> SearchReport:
+def _report(
+    request: SearchRequest, sources: Sequence[DocumentSource], answer: SearchAnswer, evidence: EvidenceReader
+) -> SearchReport:
     searched = dict.fromkeys(source.store for source in sources if source.kinds & request.kinds)
     return SearchReport(
         query=request.query,
         total=answer.total,
         stale=answer.stale is not None,
-        results=tuple(_result(found, request.query) for found in answer.results),
+        results=tuple(_result(found, request.query, evidence) for found in answer.results),
         problems=tuple(FileProblem(problem.path, problem.reason) for problem in answer.problems),
         notice=answer.stale or answer.notice,
         searched=tuple(searched),
     )
 
 
-def _result(found: FoundDocument, query: str) -> SearchResult:
+def _result(found: FoundDocument, query: str, evidence: EvidenceReader) -> SearchResult:
     return SearchResult(
         id=found.id,
         kind=found.kind.value,
@@ -176,7 +206,9 @@ def _result(found: FoundDocument, query: str) -> SearchResult:
         preview=excerpt(found.body, query),
         score=round(found.score, 4),
         suspicious=found.suspicious,
-        evidence=tuple(EvidenceInfo(cite, "unknown") for cite in found.citations),
+        evidence=tuple(
+            EvidenceInfo(checked.cite, checked.state.value, checked.at) for checked in evidence.check(found)
+        ),
     )
 
 
@@ -209,10 +241,21 @@ def _result_lines(result: SearchResult) -> Iterator[str]:
     if result.suspicious:
         yield problem_line("It reads like an instruction to agents.", indent="  ")
     yield wrap(sanitize(result.preview), indent="  | ", hang="  | ")
+    yield from stale_evidence_lines(result.evidence)
+
+
+def stale_evidence_lines(evidence: Sequence[EvidenceInfo]) -> Iterator[str]:
+    """Name the citations that are not as they were when the entry was written."""
+    for info in evidence:
+        if info.state in ("moved", "changed", "gone"):
+            now = f", now {sanitize(info.at)}" if info.at else ""
+            yield wrap(f"{sanitize(info.cite)} ({info.state}{now})", indent="  evidence: ", hang="    ")
 
 
 @click.command(epilog=example("echod brief add retries to the upload client --role workers"))
-@click.argument("text", metavar="[TEXT]... [PATH]", nargs=-1, help="The task in words, and a project.")
+@click.argument(
+    "text", metavar="[TEXT]... [PATH]", type=PATH_OR_NAME, nargs=-1, help="The task in words, and a project."
+)
 @click.option("--role", "roles", metavar="NAME", multiple=True, help="Only entries of this role.")
 @click.option(
     "--lines", metavar="N", type=WholeNumber(10, _MAX_LIMIT), default=100, show_default=True, help="Lines at most."
@@ -220,8 +263,8 @@ def _result_lines(result: SearchResult) -> Iterator[str]:
 @options.json
 @pass_command_context
 def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, ...], lines: int, json: bool) -> None:
-    """Summarize the memory that matters for a task and for the changed files."""
-    from echod.search.brief import BriefRequest, make_brief, render_brief  # loads the comparison of learnings
+    """Summarize the memory that matters for a task."""
+    from echod.search.brief import BriefRequest, make_brief  # loads the comparison of learnings
     from echod.search.worktree import changed_files
 
     stores = _stores_at(context, text[-1]) if text else ()
@@ -232,18 +275,27 @@ def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, .
     sources = (*locations.sources(SearchScope.PROJECT, stores), *locations.sources(SearchScope.GLOBAL, ()))
     request = BriefRequest(" ".join(words), changed_files(project), frozenset(roles), lines)
     finder = DocumentFinder(context.paths.search_index)
-    made = make_brief(finder, sources, request)
-    finder.close()
+    with EvidenceReader(context.paths, context.now()) as evidence:
+        made = make_brief(finder, sources, request, evidence.check)
+        finder.close()
+        _print_brief(made, request, evidence, json=json)
+
+
+def _print_brief(made: Brief, request: BriefRequest, evidence: EvidenceReader, *, json: bool) -> None:
+    from echod.search.brief import render_brief  # loads the comparison of learnings
+
     if not json:
         click.echo("\n".join(sanitize(line) for line in render_brief(made, request).splitlines()))
         return
     report = BriefReport(
         query=made.query,
         files=request.files,
-        always=tuple(_result(found, made.query) for found in made.always),
-        matching=tuple(_result(found, made.query) for found in made.matching),
+        always=tuple(_result(found, made.query, evidence) for found in made.always),
+        matching=tuple(_result(found, made.query, evidence) for found in made.matching),
         conflicts=tuple(ConflictInfo(found.first.id, found.second.id, found.difference) for found in made.conflicts),
-        missing=tuple(MissingEvidence(found.document.id, found.cite) for found in made.missing),
+        missing=tuple(
+            MissingEvidence(found.document.id, found.checked.cite) for found in made.stale if found.checked.at is None
+        ),
         omitted=made.omitted,
         notice=made.notice,
     )

@@ -17,6 +17,7 @@ import click
 from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.evidence import evidence_lines, evidence_of
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import (
     WIDTH,
@@ -199,6 +200,7 @@ def _entry_report(context: CommandContext, read_context: ReadContext, match: Mem
             )
             for copy in copies
         ),
+        evidence=evidence_of(read_context, match, context.now()) if isinstance(match, MemoryMatch) else (),
     )  # fmt: skip
     return ShowReport(() if block is None else (_shown_entry(role, match.id, block),), entry=entry_history)
 
@@ -295,6 +297,9 @@ def _entry_details(report: ShowReport, now: float) -> Iterator[str]:
     yield location + fit_path(entry_history.store, WIDTH - len(location))
     if entry_history.text is not None:
         yield from _fenced_lines(entry_history.text)
+    if entry_history.evidence:
+        yield "evidence:"
+        yield from evidence_lines(entry_history.evidence)
     if entry_history.first_seen:
         yield f"known to echod since {entry_history.first_seen}"
     if entry_history.references:

@@ -33,6 +33,7 @@ from echod.contract.status import (
     HookEventCount,
     PackInfo,
     RoleInfo,
+    SessionsInfo,
     Severity,
     StatusReport,
     StatusWarning,
@@ -212,6 +213,10 @@ def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
             yield from _store_lines(store)
         if (hidden := len(report.stores) - _MAX_SHOWN_STORES) > 0:
             yield f"  ... and {pluralize(hidden, 'more store')} (all with --json)"
+    if report.sessions:
+        yield "\nConversations"
+        for archived in report.sessions:
+            yield from _sessions_lines(archived)
     if report.packs:
         yield "\nDoc packs"
         for pack in report.packs:
@@ -220,6 +225,15 @@ def _status_lines(report: StatusReport, now: float) -> Iterator[str]:
         yield "\nHook events"
         for hook in report.hooks[:_MAX_SHOWN_HOOKS]:
             yield _hook_line(hook)
+    if report.evidence:
+        order = ("valid", "moved", "changed", "gone", "unknown")
+        counts = ", ".join(f"{report.evidence[state]} {state}" for state in order if report.evidence.get(state))
+        yield f"\nEvidence\n  {counts} (echod verify)"
+    if report.recall.offers:
+        recall = report.recall
+        shown = pluralize(recall.offers, "time", "times")
+        entries, sessions = pluralize(recall.entries, "entry", "entries"), pluralize(recall.sessions, "session")
+        yield f"\nRecall\n  {entries} shown {shown} in {sessions} (echod log --recall)"
     last_successes = {kind: info.last_success for kind, info in report.jobs.items() if info.last_success is not None}
     if last_successes:
         yield "\nLast runs"
@@ -273,6 +287,16 @@ def _store_lines(store: StoreInfo) -> Iterator[str]:
         yield wrap(store.problem, indent="    ! ")
     for role in store.roles:
         yield from _role_lines(role)
+
+
+def _sessions_lines(sessions: SessionsInfo) -> Iterator[str]:
+    yield f"  {fit_path(sessions.project, WIDTH - 2)}"
+    expiring = f", {sessions.expiring} deleted soon" if sessions.expiring else ""
+    facts = (
+        f"{pluralize(sessions.archives, 'archive')}; {sessions.waiting} waiting{expiring}; "
+        f"the host keeps {pluralize(sessions.host_days, 'day')}"
+    )
+    yield wrap(facts, indent="    ")
 
 
 def _pack_line(pack: PackInfo) -> str:

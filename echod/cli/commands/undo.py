@@ -29,9 +29,12 @@ from echod.cli.execute import (
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
+from echod.cli.session_roots import SessionChange
+from echod.cli.session_undo import find_undo, logged_changes, undo_change
 from echod.cli.targets import block_title, select_project_to_change, select_stores
 from echod.clock import local_date
 from echod.contract.commands import LoggedJob, LogReport
+from echod.contract.evidence import OfferedEntry, RecallLog
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection.entry_facts import pin_restored
@@ -51,20 +54,46 @@ _MAX_JOB_ID_DIGITS = 18
 
 @click.command(epilog=example("echod log ~/src/my-project --limit 5"))
 @options.project_path_or_all
+@click.option("--recall", is_flag=True, help="List the entries that hooks showed to agents instead.")
 @options.limit
 @options.json
 @pass_command_context
-def log(context: CommandContext, *, path: Path | None, limit: int, json: bool) -> None:
+def log(context: CommandContext, *, path: Path | None, recall: bool, limit: int, json: bool) -> None:
     """List the changes that echod made."""
     stores = select_stores(context, path)
+    if recall:
+        report = _recall_log(context, stores, limit)
+        click.echo(to_json(report) if json else "\n".join(_recall_lines(report, context.now())))
+        return
     with context.open_read_context() as read_context:
-        rows = _log_rows(read_context.reader.history(stores))[:limit]
+        projects = None if stores is None else dict.fromkeys(store.project for store in stores)
+        rows = [*_log_rows(read_context.reader.history(stores)), *logged_changes(read_context, projects)]
+        rows = sorted(rows, key=lambda row: row.at, reverse=True)[:limit]
     if json:
         click.echo(to_json(LogReport(tuple(rows))))
     elif rows:
         click.echo("\n".join(line for row in rows for line in _log_lines(row, context.now())))
     else:
         click.echo("echod has not changed anything here yet.")
+
+
+def _recall_log(context: CommandContext, stores: Sequence[Store] | None, limit: int) -> RecallLog:
+    from echod.inbox.recall_log import list_offers
+
+    keys = None if stores is None else {store.key for store in stores}
+    offers = [offer for offer in list_offers(context.paths.state) if keys is None or offer.store in keys]
+    return RecallLog(
+        tuple(OfferedEntry(o.at, o.id, o.title, o.project, o.session, o.event, o.reason) for o in offers[:limit])
+    )
+
+
+def _recall_lines(report: RecallLog, now: float) -> Iterator[str]:
+    if not report.offers:
+        yield "No hook has shown an entry to an agent here."
+    for offer in report.offers:
+        yield wrap(title_text(offer.title), indent=f"{format_timestamp(offer.at, now):<17} {offer.id}  ")
+        place = f"{short_path(offer.project)}, session {sanitize(offer.session)[:8]}"
+        yield wrap(f"{sanitize(offer.event)}: {sanitize(offer.reason)}; {place}", indent=" " * 18)
 
 
 def _log_rows(history: Iterable[CommitInfo]) -> list[LoggedJob]:
@@ -148,6 +177,9 @@ def undo(
     job_id, path = parse_job_and_path(words, last=last)
     if in_all and not last:
         raise UsageError("--all requires --last. A job's number is enough from anywhere.")
+    if changes := _find_session_undo(context, job_id, path):
+        make_change(context, undo_change(context, changes), WriteOptions(dry_run, yes, force))
+        return
     try:
         plan = _plan_undo(context, job_id, path, in_all=in_all, force=force)
     except AlreadyUndoneError as error:
@@ -162,6 +194,20 @@ def undo(
         refusal=None if plan.workflow is None else workflow_running_error(plan.project, plan.workflow),
     )
     make_change(context, change, WriteOptions(dry_run, yes, force))
+
+
+def _find_session_undo(context: CommandContext, job_id: int | None, path: Path | None) -> Sequence[SessionChange]:
+    """Return the changes of archives of conversations that the command means; none if it means a memory file."""
+    stores = select_stores(context, path) if job_id is None or path is not None else None
+    projects = None if stores is None else dict.fromkeys(store.project for store in stores)
+    with context.open_read_context() as read_context:
+        changes = find_undo(context, read_context, job_id, projects)
+        if job_id is None and changes:
+            history = read_context.reader.history(stores)
+            newest = max((one.job or 0 for one in history if one.undone_by is None), default=0)
+            if newest > (changes[0].record.job or 0):
+                return ()
+        return changes
 
 
 def parse_job_and_path(arguments: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:

@@ -43,7 +43,7 @@ class _Block(NamedTuple):
 
 
 def split_learnings(lines: Sequence[ClassifiedLine]) -> tuple[FindingRecord, ...] | None:
-    """Return the learnings in a text that stands below no heading of its own; None if it is one learning."""
+    """Return the learnings in a text without a heading of its own; None if it is one learning."""
     blocks = list(_blocks(lines))
     leads = [index for index, block in enumerate(blocks) if block.kind == "text" and _lead(block.lines[0][0])]
     if len(leads) >= _MIN_ITEMS:

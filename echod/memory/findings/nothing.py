@@ -1,8 +1,8 @@
 """Recognize text that is no learning: reports that there was nothing, and reports of what was done.
 
 "None.", "No issues found.", "No new learnings this session." are dropped. Only words of a short list may be in such a
-sentence, so a claim that begins like one ("No learnings survive a restart without a flush") stays. A text that merely
-says what was done ("Reviewed the payment module.") is kept, as traced.
+sentence, so a claim that begins like one ("No learnings survive a restart without a flush") stays. A text that only
+reports what was done ("Reviewed the payment module.") is kept, as traced.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ def _nothing_pattern() -> re.Pattern[str]:
 
 
 def reports_nothing(text: str) -> bool:
-    """Return whether a text says in all of its sentences that there is nothing to say; an empty text does not."""
+    """Return whether all sentences of a text report that there is nothing; an empty text does not."""
     bare = " ".join(text.split()).casefold().replace("\u2019", "'")
     if not bare or len(bare) > _MAX_LENGTH:
         return False
@@ -175,12 +175,12 @@ def is_verdict(title: str) -> bool:
 
 
 def names_severity(title: str) -> bool:
-    """Return whether a heading says how serious the findings below it are."""
+    """Return whether a heading names how serious the findings below it are."""
     return _SEVERITY.search(title) is not None
 
 
 def merely_reports(title: str, text: str) -> bool:
-    """Return whether a learning only says what was done, and claims nothing that holds longer."""
+    """Return whether a learning only reports what was done, and claims nothing that holds longer."""
     whole = text if text.strip() else title
     sentences = [_ITEM_MARKS.sub("", part).strip(" \t*_`.!?;") for part in _SENTENCE.split(whole)]
     sentences = [part for part in sentences if part]

@@ -61,7 +61,7 @@ from echod.memory.findings.text import (
 from echod.memory.model import DEFAULT_CONFIDENCE, Layer, Unreadable
 
 DEFAULT_LAYER = Layer.INSCRIBED
-"""The layer of findings that state none. One that merely says what was done is traced."""
+"""The layer of findings that state none. One that only reports what was done is traced."""
 
 UNTITLED = "Untitled"
 
@@ -215,7 +215,7 @@ def _is_announcement(section: FindingsSection) -> bool:
 
 
 def _has_topic(section: FindingsSection) -> bool:
-    """Return whether the heading of a group says something about its findings that must stay with them."""
+    """Return whether the heading of a group has words about its findings that must stay with them."""
     return not section.generic or (is_findings_heading(section.title.text) and not is_plain_heading(section.title.text))
 
 

@@ -61,10 +61,11 @@ _MAX_YAML = 100_000  # characters; its reader is slow
 _MAX_ROWS = 5_000
 _ALIAS = re.compile(r"(?m)(?:^|[\s\[{,:-])[&*][A-Za-z0-9]")
 _YAML_START = re.compile(
-    r"(?:---\s*\n)?(?:#[^\n]*\n|\s*\n)*(?:- +[A-Za-z][\w -]{0,40}:(?: |\n)|[a-z][\w ]{0,40}:[ \t]*\n)"
+    r"(?:---[ \t]*+\n)?+(?:#[^\n]*+\n|[ \t\r]*+\n)*+"
+    r"(?:- {1,8}[A-Za-z][\w -]{0,40}:(?: |\n)|[a-z][\w ]{0,40}:[ \t]{0,8}\n)"
 )
 _CELL = re.compile(r"(?<!\\)\|")
-_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*\|?[ \t]*")
+_RULE = re.compile(r"[ \t]*+\|?+[ \t]*+:?+-++:?+[ \t]*+(?:\|[ \t]*+:?+-++:?+[ \t]*+)*+\|?+[ \t]*+")
 
 
 class FindingRecord(NamedTuple):

@@ -1,47 +1,53 @@
-"""Write knowledge blocks: the entries of one topic in three to five lines.
+"""Write knowledge blocks: the learnings of one topic, one bullet for each.
 
-A block has a heading, the references of all its entries, and their points on one to three lines. It is an ordinary
-entry in the form with the layer in the heading, so every reader of memory files understands it. It reads back without
-loss: its points are taken as they are.
+A block has a heading, the references of its entries, and a bullet for each learning with its own references. It is an
+ordinary entry in the form with the layer in the heading, so every reader of memory files understands it. It reads back
+without loss: its points are taken as they are.
 
-Entries belong to one topic if they refer to the same file, or if their titles share most of their words. The groups do
-not depend on the order of the entries, and no group is larger than one block can hold.
+Learnings belong to one topic if they refer to the same file, or if the titles of their entries share most of their
+words. The groups do not depend on the order of the entries, and no group is larger than one block can hold.
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, append_entries, detect_newline
 from echod.memory.document import parse, parse_block
+from echod.memory.entry_parts import BodyPart, PartKind, joined_lines, learnings, split_body
 from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import (
-    extract_learnings,
+    body_references,
     extract_references,
-    extract_statement,
+    split_lead,
+    split_sentences,
     strip_emphasis,
     truncate_text,
 )
 from echod.memory.merge import appended_blocks
 from echod.memory.model import Block, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
+from echod.memory.shorten import is_statistics_heading
 from echod.memory.similarity import bare_title, files_in
 from echod.memory.similarity.words import fold, jaccard, stem, tokenize
+from echod.memory.specificity import NameCounts
 from echod.memory.text import capitalize
 
-# Characters of the points of one block, about 250 tokens. A larger group is split into topics.
-_MAX_POINT_CHARACTERS = 1000
-_MAX_BLOCK_LINES = 5  # lines of a knowledge block
+# Characters and bullets of one block of several entries. A larger group is split into topics.
+_MAX_POINT_CHARACTERS = 2000
+_MAX_POINTS = 8
 _TITLE_PREFIX = "Knowledge: "  # the prefix of the title of a knowledge block
 _REFERENCE_SEPARATOR = "; "  # the separator of references
 _NO_EVIDENCE = "none recorded"
 _MAX_TITLE_LENGTH = 100  # characters
-_MAX_POINT_LENGTH = 300
+_SHARE_OF_ENTRY = 0.71  # the share of the characters of an entry that its block may have
+_CHARACTERS_AROUND = 70  # of the heading and the references of a block, without title and references
+_MAX_ATTACHED_LINES = 12  # lines of code or of a table that stay below a shortened learning
 _DATE = re.compile(r"[\[(]?\d{4}-\d{2}-\d{2}[\])]?")
 _TASK_COMPLETED = re.compile(r"task completed: *", re.IGNORECASE)
 _STOP_WORDS = frozenset(
@@ -64,29 +70,30 @@ MIN_TOPIC_SIMILARITY = 0.5
 _MAX_REFERENCE_CHARACTERS = 1500
 _MAX_OPEN_GROUPS = 16  # open groups per feature, so that thousands of equal titles take linear time
 _MIN_COMMON_COUNT = 24  # entries with the same file or word, from which on it does not distinguish topics
-_POINT_LINES = 3  # lines for the points; heading and references take the other two of five
 _MARKUP = re.compile(r"[`~<>#|\[\]]")
+_ITEM_MARK = re.compile(r"\A[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 
 
 class BlockMaterial(NamedTuple):
-    """The parts that an entry adds to a knowledge block."""
+    """The parts that one learning, or a whole knowledge block, adds to a knowledge block."""
 
     title: str  # the title of the entry, or the topic of a knowledge block
     day: date  # the day on which it was last verified
-    # Its statements, one per line; with their own titles (`*title*: ...`) where they come from several entries.
+    # The learnings, a bullet each; with their own titles (`*title*: ...`) where they come from several entries. Further
+    # lines of a bullet are indented.
     points: tuple[str, ...]
-    references: tuple[str, ...]  # all references, which must be kept
+    references: tuple[str, ...]  # the references that are in no point, and must be kept
     files: frozenset[str]  # the files that it refers to, without line numbers
     words: frozenset[str]  # the words of its titles that distinguish topics
     is_compressed: bool  # it is a knowledge block
+    place: int = 0  # among the learnings of its entry
 
     @property
     def titled_points(self) -> tuple[str, ...]:
         """The points as written among those of other entries, each with the title of its entry."""
         if any(point.startswith("*") for point in self.points):
             return self.points
-        joined = " ".join(self.points)
-        return (joined if joined == self.title else f"*{self.title}*: {joined}",)
+        return tuple(point if point == self.title else f"*{self.title}*: {point}" for point in self.points)
 
 
 def new_knowledge_file(role: str) -> bytes:
@@ -127,8 +134,9 @@ def knowledge_blocks(materials: Sequence[BlockMaterial]) -> tuple[str, ...]:
 def compose_block(group: Sequence[BlockMaterial]) -> str:
     """Return the block of one topic. The order of its entries makes no difference."""
     group = sorted(group, key=_canonical_order)
-    title = group[0].title if len(group) == 1 else _topic_title(group)
-    points = list(group[0].points) if len(group) == 1 else [p for member in group for p in member.titled_points]
+    titles = {member.title for member in group}
+    title = group[0].title if len(titles) == 1 else _topic_title(group)
+    points = list(dict.fromkeys(p for m in group for p in (m.points if len(titles) == 1 else m.titled_points)))
     for heading in (title, "several learnings"):
         for lines in (points, [_MARKUP.sub("", point) for point in points]):
             text = redact_entry(_block(heading, group, lines)).text
@@ -152,27 +160,9 @@ def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) ->
     return "\n".join([
         f"## {Layer.INSCRIBED.value.title()} \u2014 {_TITLE_PREFIX}{title} ({day.isoformat()})",
         f"**Evidence**: {_REFERENCE_SEPARATOR.join(references) or _NO_EVIDENCE}",
-        *(f"- {line}" for line in pack_lines(points, _POINT_LINES)),
+        *(f"- {point}" for point in points),
         "",
     ])  # fmt: skip
-
-
-def pack_lines(points: Sequence[str], lines: int) -> tuple[str, ...]:
-    """Return the points in order on at most this number of lines of similar length."""
-    remaining_points = list(points)
-    result = []
-    for remaining in range(lines, 0, -1):
-        if not remaining_points:
-            break
-        target_length = sum(map(len, remaining_points)) / remaining
-        line = [remaining_points.pop(0)]
-        while remaining_points:
-            fits = sum(map(len, line)) + len(remaining_points[0]) / 2 <= target_length
-            if remaining > 1 and not (len(remaining_points) >= remaining and fits):
-                break
-            line.append(remaining_points.pop(0))
-        result.append(" ".join(line))
-    return tuple(result)
 
 
 def _reads_back(text: str, title: str) -> bool:
@@ -188,42 +178,84 @@ def _reads_back(text: str, title: str) -> bool:
 
 
 def is_knowledge_block(block: Block) -> bool:
-    """Return whether a block has the form and length of the blocks that this module writes."""
+    """Return whether a block has the form of the blocks that this module writes."""
     entry = block.entry
     return (
         entry is not None
         and entry.form is Form.LAYER_HEADING
         and entry.layer is Layer.INSCRIBED
         and entry.title.startswith(_TITLE_PREFIX)
-        and len(block.text.rstrip().split("\n")) <= _MAX_BLOCK_LINES
+        and [field.name for field in entry.fields] == ["evidence"]
+        and all(part.is_item and part.lines[0].startswith("- ") for part in learnings(split_body(block.body)))
     )
 
 
-def extract_material(block: Block, entry: Entry, day: date) -> BlockMaterial:
-    """Return the parts that an entry adds to a knowledge block; `day` is the day on which it was last verified."""
-    body = block.body
-    is_compressed = is_knowledge_block(block)
-    if is_compressed:
-        title = entry.title.removeprefix(_TITLE_PREFIX)
-        points = tuple(line.removeprefix("- ").rstrip() for line in body.split("\n") if line.strip())
-        evidence = " ".join((entry.evidence or "").split())
-        references = () if evidence == _NO_EVIDENCE else tuple(dict.fromkeys(evidence.split(_REFERENCE_SEPARATOR)))
-        topic_text = " ".join([title, *re.findall(r"\*([^*]+)\*: ", body)])
-    else:
-        title = _normalize_topic_title(entry.title)
-        points = _select_points(title, body)
-        references = extract_references(entry, body)
-        topic_text = title
+def extract_materials(block: Block, entry: Entry, day: date, *, whole: bool = False) -> tuple[BlockMaterial, ...]:
+    """Return what the learnings of an entry add to knowledge blocks; `day` is the day on which it was last verified.
+
+    A learning is kept `whole`, or as its lead sentence and the most prescriptive one.
+    """
+    parts = learnings(split_body(block.body))
+    if is_knowledge_block(block):
+        return (_block_material(entry, parts, day),)
+    title = _normalize_topic_title(entry.title)
+    points = _select_points(title, block.body, None if whole else _room_for_points(block, entry))
+    in_points = "\n".join(points)
+    references = tuple(
+        reference for reference in extract_references(entry, block.body) if not _contains_token(in_points, reference)
+    )
+    shared_files = _files_in(references) if len(points) == 1 else frozenset()
+    return tuple(
+        BlockMaterial(
+            title=title,
+            day=day,
+            points=(point,),
+            references=references,
+            files=_files_in(body_references(point)) | shared_files,
+            words=_topic_words(title),
+            is_compressed=False,
+            place=place,
+        )
+        for place, point in enumerate(points)
+    )
+
+
+def _room_for_points(block: Block, entry: Entry) -> int:
+    """Return the characters that the points of an entry may have, so that its block is shorter than the entry."""
+    around = len(entry.title) + sum(map(len, extract_references(entry, ""))) + _CHARACTERS_AROUND
+    return int(_SHARE_OF_ENTRY * len(block.text.strip())) - around
+
+
+def _block_material(entry: Entry, parts: Sequence[BodyPart], day: date) -> BlockMaterial:
+    title = entry.title.removeprefix(_TITLE_PREFIX)
+    points = tuple("\n".join([part.lines[0].removeprefix("- "), *part.lines[1:]]) for part in parts)
+    evidence = " ".join((entry.evidence or "").split())
+    references = () if evidence == _NO_EVIDENCE else tuple(dict.fromkeys(evidence.split(_REFERENCE_SEPARATOR)))
+    text = "\n".join(points)
     return BlockMaterial(
         title=title,
         day=day,
         points=points,
         references=references,
-        # A file name without its folder (`README.md`) names too many files to distinguish topics.
-        files=frozenset(name for name in files_in(" ".join(references)) if "/" in name),
-        words=_topic_words(topic_text),
-        is_compressed=is_compressed,
+        files=_files_in((*references, *body_references(text))),
+        words=_topic_words(" ".join([title, *re.findall(r"^\*([^*]+)\*: ", text, re.MULTILINE)])),
+        is_compressed=True,
     )
+
+
+def _files_in(references: Iterable[str]) -> frozenset[str]:
+    """Return the files that references name. A name without its folder names too many files to distinguish topics."""
+    return frozenset(name for name in files_in(" ".join(references)) if "/" in name)
+
+
+def _contains_token(text: str, reference: str) -> bool:
+    position = text.find(reference)
+    while position >= 0:
+        around = text[position - 1 : position] + text[position + len(reference) : position + len(reference) + 1]
+        if not any(character.isalnum() or character in "_/" for character in around):
+            return True
+        position = text.find(reference, position + 1)
+    return False
 
 
 def _topic_words(title: str) -> frozenset[str]:
@@ -238,27 +270,102 @@ def _normalize_topic_title(title: str) -> str:
     return truncate_text(bare or "untitled", _MAX_TITLE_LENGTH)
 
 
-def _select_points(title: str, body: str) -> tuple[str, ...]:
-    """Return the statements of the body that fit into a block, without repeating the title."""
+def _select_points(title: str, body: str, room: int | None) -> tuple[str, ...]:
+    """Return the learnings of the body as bullets, without repeating the title.
+
+    Each is whole if `room` is None. Otherwise each has its lead and its most prescriptive sentence, and the rest of the
+    `room` characters is given to the most prescriptive ones of the other sentences.
+    """
     normalized_title = normalize_title(title)
-    points: list[str] = []
-    remaining = _MAX_POINT_CHARACTERS
-    for learning in extract_learnings(body):
-        point = truncate_text(extract_statement(learning), _MAX_POINT_LENGTH)
-        if normalize_title(_TASK_COMPLETED.sub("", point)) == normalized_title:
-            continue
-        if point and points and len(point) > remaining:
-            break
-        if point and point not in points:
-            points.append(point)
-            remaining -= len(point)
-    return tuple(points) or (title,)
+    bullets: list[_Bullet] = []
+    for part in _chosen_learnings(body):
+        lines = joined_lines(part)
+        text = strip_emphasis(_ITEM_MARK.sub("", lines[0], count=1))
+        if normalize_title(_TASK_COMPLETED.sub("", text)) != normalized_title or len(lines) > 1:
+            bullets.append(_to_bullet(lines))
+    if room is not None:
+        _fill(bullets, room)
+    points = dict.fromkeys(bullet.text(whole=room is None) for bullet in bullets)
+    return tuple(point for point in points if point.strip()) or (title,)
+
+
+@dataclass(slots=True)
+class _Bullet:
+    """A learning that is shortened: its sentences, the positions of those that stay, and the lines below it."""
+
+    written: str
+    sentences: list[str]
+    chosen: set[int]
+    below: list[str]  # nested items, code and tables, as written
+
+    def text(self, *, whole: bool) -> str:
+        if whole or len(self.chosen) == len(self.sentences):
+            return "\n".join([_with_full_stop(self.written), *_indented(self.below)]).rstrip()
+        point = " ".join(self.sentences[index] for index in sorted(self.chosen))
+        missing = [r for r in body_references(" ".join(self.sentences)) if not _contains_token(point, r)]
+        point = f"{_with_full_stop(point)} ({', '.join(missing)})" if missing else _with_full_stop(point)
+        attached = [line for line in self.below if not _ITEM_MARK.match(line)]
+        return "\n".join([point, *_indented(attached if len(attached) <= _MAX_ATTACHED_LINES else [])]).rstrip()
+
+
+def _to_bullet(lines: Sequence[str]) -> _Bullet:
+    written, below = _ITEM_MARK.sub("", lines[0], count=1), _dedented(lines[1:])
+    nested = [_ITEM_MARK.sub("", line, count=1) for line in below if _ITEM_MARK.match(line)]
+    sentences = [s for line in (*split_lead(written), *nested) for s in split_sentences(strip_emphasis(line))]
+    names = NameCounts(sentences)
+    remedy = max(range(1, len(sentences)), key=lambda i: (names.judge(sentences[i]).remedy_value, -i), default=0)
+    return _Bullet(strip_emphasis(written), sentences, {0, remedy} if sentences else set(), below)
+
+
+def _fill(bullets: Sequence[_Bullet], room: int) -> None:
+    """Choose further sentences, the most prescriptive first, while there is room for them."""
+    names = NameCounts(sentence for bullet in bullets for sentence in bullet.sentences)
+    room -= sum(len(bullet.sentences[index]) + 2 for bullet in bullets for index in bullet.chosen)
+    others = [
+        (-names.judge(sentence).remedy_value, number, index)
+        for number, bullet in enumerate(bullets)
+        for index, sentence in enumerate(bullet.sentences)
+        if index not in bullet.chosen
+    ]
+    for _, number, index in sorted(others):
+        size = len(bullets[number].sentences[index]) + 1
+        if size <= room:
+            bullets[number].chosen.add(index)
+            room -= size
+
+
+def _chosen_learnings(body: str) -> list[BodyPart]:
+    """Return the learnings of a body, without sections of figures where there is anything else."""
+    parts = split_body(body)
+    found: list[BodyPart] = []
+    figures: list[BodyPart] = []
+    in_figures = False
+    for part in parts:
+        if part.kind is PartKind.HEADING:
+            in_figures = is_statistics_heading(part)
+        elif part.kind is PartKind.LEARNING:
+            (figures if in_figures else found).append(part)
+    return found or figures
+
+
+def _with_full_stop(text: str) -> str:
+    return text if text.endswith((".", "!", "?", ":", ")", "\u2026", "\u3002")) else f"{text}."
+
+
+def _indented(lines: Sequence[str]) -> list[str]:
+    return [f"  {line}" if line.strip() else "" for line in lines]
+
+
+def _dedented(lines: Sequence[str]) -> list[str]:
+    margin = min((len(line) - len(line.lstrip(" ")) for line in lines if line.strip()), default=0)
+    return [line[margin:] for line in lines]
 
 
 @dataclass(slots=True)
 class _TopicGroup:
     members: list[int]
     size: int
+    points: int = 0
     references: dict[str, None] = field(default_factory=dict)
 
     @property
@@ -283,6 +390,7 @@ def group_by_topic(materials: Sequence[BlockMaterial]) -> tuple[tuple[int, ...],
         group = groups[number]
         group.members.append(index)
         group.size += _titled_size(material)
+        group.points += len(material.points)
         group.references |= dict.fromkeys(material.references)
         for feature in features:
             open_groups = open_by_feature[feature]
@@ -303,7 +411,9 @@ def _best_group(
     best: tuple[float, int] | None = None
     for number in candidates:
         group = groups[number]
-        if group.size + _titled_size(material) > _MAX_POINT_CHARACTERS:
+        if group.size + _titled_size(material) > _MAX_POINT_CHARACTERS or (
+            group.points + len(material.points) > _MAX_POINTS
+        ):
             continue
         new = sum(len(reference) for reference in material.references if reference not in group.references)
         if group.reference_size + new > _MAX_REFERENCE_CHARACTERS:
@@ -337,4 +447,4 @@ def _common_features(materials: Sequence[BlockMaterial]) -> set[tuple[str, str]]
 
 def _canonical_order(material: BlockMaterial) -> tuple[object, ...]:
     """Return a sort key of materials that does not depend on their positions."""
-    return (material.day, material.title, material.points, material.references)
+    return (material.day, material.title, material.references, material.place, material.points)

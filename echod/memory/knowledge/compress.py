@@ -1,7 +1,12 @@
-"""Compress a whole knowledge file to one block per topic, dropping the oldest blocks if it is still too long.
+"""Compress a knowledge file over its limit, the oldest entries first, and no further than needed.
 
-Blocks merge only while they fit into five lines, so compressing a compressed file changes nothing. Only the entries
-that are passed in are changed. Every other block keeps its bytes and its position.
+1. Condense: an entry keeps one line for each learning, whole.
+2. Topics: learnings about the same file or under similar titles become one block, each as its lead sentence and the
+   most prescriptive one.
+3. Drop: the oldest blocks leave.
+
+Only the entries that are passed in are changed. Every other block keeps its bytes and its position. Compressing a
+compressed file changes nothing.
 """
 
 from __future__ import annotations
@@ -13,8 +18,15 @@ from typing import NamedTuple
 
 from echod.memory.compose import detect_newline
 from echod.memory.document import count_lines, parse_block
-from echod.memory.knowledge.blocks import BlockMaterial, compose_block, extract_material, group_by_topic
+from echod.memory.knowledge.blocks import (
+    BlockMaterial,
+    compose_block,
+    extract_materials,
+    group_by_topic,
+    is_knowledge_block,
+)
 from echod.memory.model import Block, Document, Entry
+from echod.memory.shorten import condense
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,72 +43,141 @@ class CompressionResult(NamedTuple):
     """A knowledge file after compression."""
 
     data: bytes
-    merged: tuple[int, ...]  # indexes of the entries whose text was replaced by a block
+    condensed: tuple[int, ...]  # indexes of the entries that keep one line for each learning
+    merged: tuple[int, ...]  # indexes of the entries whose text was replaced by blocks
     dropped: tuple[int, ...]  # indexes of the entries whose text was removed without a replacement
 
 
 class _Item(NamedTuple):
-    """A block of the result: the indexes it comes from, its text, its parts for a larger block."""
+    """A piece of the result: the indexes it comes from, its text, its learnings for a larger block."""
 
     origins: tuple[int, ...]
     text: str
-    material: BlockMaterial
+    day: date
+    materials: tuple[BlockMaterial, ...]
 
 
 def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry], limit: int) -> CompressionResult:
-    """Compress these entries of a file, then drop the oldest until it has no more than `limit` lines."""
-    newline = detect_newline(document)
-    items = _merge_topics([_to_item((s.index,), s.block, s.entry, s.day) for s in sources], newline)
-    texts = {index: block.text for index, block in enumerate(document.blocks)}
-    before = dict(texts)
-    for item in items:
-        first, *others = item.origins
-        texts[first] = item.text
-        for other in others:
-            del texts[other]
-    lines = sum(count_lines(text) for text in (document.preamble, *texts.values()))
-    dropped: list[int] = []
-    for item in sorted(items, key=lambda item: (item.material.day, min(item.origins))):
-        if lines <= limit or (len(texts) == 1 and not document.preamble.strip()):
-            break  # an emptied file looks like a lost one
-        lines -= count_lines(texts.pop(min(item.origins)))
-        dropped += item.origins
-    dropped_indexes = set(dropped)
-    merged = [
-        origin
-        for item in items
-        for origin in item.origins
-        if origin not in dropped_indexes and before[origin] != texts.get(origin)
-    ]
+    """Compress these entries of a file, the oldest first, until it has no more than `limit` lines."""
+    others = {index: block.text for index, block in enumerate(document.blocks)}
+    for source in sources:
+        del others[source.index]
+    fixed = sum(count_lines(text) for text in (document.preamble, *others.values()))
+    oldest_first = sorted(sources, key=lambda source: (source.day, source.index))
+    items, condensed = _condense(oldest_first, limit - fixed)
+    if _lines(items) + fixed > limit:
+        items = _compress_oldest(items, limit - fixed, detect_newline(document))
+    kept, dropped_items = _drop_oldest(items, limit - fixed, may_be_empty=bool(others or document.preamble.strip()))
+    texts = others | {min(item.origins): "" for item in kept}
+    for item in sorted(kept, key=lambda item: (item.origins, item.text)):
+        texts[min(item.origins)] += item.text
+    remaining = {origin for item in kept for origin in item.origins}
+    dropped = {origin for item in dropped_items for origin in item.origins} - remaining
+    before = {source.index: source.block.text for source in sources}
+    untouched = {item.origins[0] for item in kept if len(item.origins) == 1 and item.text == before[item.origins[0]]}
+    changed = before.keys() - dropped - untouched
+    merged = {index for index in changed if index not in condensed or _is_rewritten(index, kept, condensed)}
     data = (document.preamble + "".join(texts[index] for index in sorted(texts))).encode()
-    return CompressionResult(data, tuple(sorted(merged)), tuple(sorted(dropped)))
+    return CompressionResult(data, tuple(sorted(changed - merged)), tuple(sorted(merged)), tuple(sorted(dropped)))
+
+
+def compress_topics(document: Document, sources: Sequence[CompressibleEntry]) -> bytes:
+    """Return the file with all of these entries as blocks, one for each topic, at any size."""
+    items = _merge_topics([_to_item(source, source.block) for source in sources], detect_newline(document))
+    texts = {index: block.text for index, block in enumerate(document.blocks)}
+    for source in sources:
+        texts[source.index] = ""
+    for item in sorted(items, key=lambda item: (item.origins, item.text)):
+        texts[min(item.origins)] += item.text
+    return (document.preamble + "".join(texts[index] for index in sorted(texts))).encode()
+
+
+def _condense(oldest_first: Sequence[CompressibleEntry], room: int) -> tuple[list[_Item], dict[int, str]]:
+    """Return an item for each entry, condensed from the oldest on while they take more than `room` lines."""
+    lines = sum(count_lines(source.block.text) for source in oldest_first)
+    items: list[_Item] = []
+    condensed: dict[int, str] = {}
+    for source in oldest_first:
+        block = condense(source.block) if lines > room and not is_knowledge_block(source.block) else None
+        if block is not None:
+            lines -= count_lines(source.block.text) - count_lines(block.text)
+            condensed[source.index] = block.text
+        items.append(_to_item(source, block or source.block))
+    return items, condensed
+
+
+def _compress_oldest(items: list[_Item], room: int, newline: str) -> list[_Item]:
+    """Merge the fewest of the oldest items into topics that are enough to fit; all if none are enough."""
+    low, high = 1, len(items)
+    best = _merge_topics(items, newline)
+    while low < high:
+        middle = (low + high) // 2
+        result = [*_merge_topics(items[:middle], newline), *items[middle:]]
+        if _lines(result) <= room:
+            best, high = result, middle
+        else:
+            low = middle + 1
+    return best
+
+
+def _drop_oldest(items: Sequence[_Item], room: int, *, may_be_empty: bool) -> tuple[list[_Item], list[_Item]]:
+    kept = sorted(items, key=lambda item: (item.day, min(item.origins), item.text))
+    dropped = []
+    while kept and _lines(kept) > room and (may_be_empty or len(kept) > 1):  # an emptied file looks like a lost one
+        dropped.append(kept.pop(0))
+    return kept, dropped
+
+
+def _is_rewritten(index: int, kept: Sequence[_Item], condensed: dict[int, str]) -> bool:
+    return not any(item.origins == (index,) and item.text == condensed[index] for item in kept)
+
+
+def _lines(items: Sequence[_Item]) -> int:
+    return sum(count_lines(item.text) for item in items)
 
 
 def _merge_topics(items: list[_Item], newline: str) -> list[_Item]:
-    """Return one item per topic. Repeated until nothing merges; each round has fewer items."""
+    """Return the items with their learnings in one block per topic. Repeated until nothing merges."""
     while True:
-        result = []
-        for group in group_by_topic([item.material for item in items]):
-            result += _merge_group([items[index] for index in group], newline)
-        if [item.text for item in result] == [item.text for item in items]:
-            return result
+        result = _merge_once(items, newline)
+        if sorted(item.text for item in result) == sorted(item.text for item in items):
+            return items
         items = result
 
 
-def _merge_group(group: list[_Item], newline: str) -> list[_Item]:
-    """Return the items of one topic as one block, if that is shorter."""
-    if len(group) == 1 and group[0].material.is_compressed:
-        return group
-    text = compose_block([item.material for item in group])
-    if len(text) > sum(len(item.text.rstrip()) + 1 for item in group):
-        return sorted(group, key=lambda item: min(item.origins))
-    block = parse_block(text)
-    origins = tuple(sorted(origin for item in group for origin in item.origins))
-    day = max(item.material.day for item in group)
-    if block.entry is None:
-        raise AssertionError("a knowledge block reads back as an entry")
-    return [_Item(origins, (text + "\n").replace("\n", newline), extract_material(block, block.entry, day))]
+def _merge_once(items: list[_Item], newline: str) -> list[_Item]:
+    pieces = [(item, material) for item in items for material in item.materials]
+    groups = group_by_topic([material for _, material in pieces])
+    composed: list[_Item] = []
+    for group in groups:
+        members = [pieces[index] for index in group]
+        materials = [material for _, material in members]
+        origins = tuple(sorted({origin for item, _ in members for origin in item.origins}))
+        if len(materials) == 1 and materials[0].is_compressed:
+            composed.append(members[0][0])
+            continue
+        text = compose_block(materials)
+        block = parse_block(text)
+        if block.entry is None:
+            raise AssertionError("a knowledge block reads back as an entry")
+        day = max(material.day for material in materials)
+        new = (text + "\n").replace("\n", newline)
+        composed.append(_Item(origins, new, day, extract_materials(block, block.entry, day)))
+    return _without_growth(items, composed)
 
 
-def _to_item(origins: tuple[int, ...], block: Block, entry: Entry, day: date) -> _Item:
-    return _Item(origins, block.text, extract_material(block, entry, day))
+def _without_growth(items: list[_Item], composed: list[_Item]) -> list[_Item]:
+    """Return the blocks, but entries as they are where their blocks would be longer."""
+    result = list(composed)
+    for item in items:
+        own = [new for new in result if new.origins == item.origins]
+        shared = any(set(item.origins) & set(new.origins) for new in result if new.origins != item.origins)
+        if own and not shared and sum(len(new.text) for new in own) > len(item.text.rstrip()) + 2:
+            result = [new for new in result if new.origins != item.origins]
+            result.append(item)
+    return result
+
+
+def _to_item(source: CompressibleEntry, block: Block) -> _Item:
+    entry = block.entry or source.entry
+    return _Item((source.index,), block.text, source.day, extract_materials(block, entry, source.day))

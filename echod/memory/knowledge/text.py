@@ -20,8 +20,6 @@ from itertools import zip_longest
 from echod.memory.model import Entry
 from echod.memory.text import PATH_GROUP
 
-# The minimal number of words of a bold lead that is a statement (`**Docs-only changes still need a review**: ...`).
-_MIN_STATEMENT_WORDS = 6
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
 _SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
@@ -154,17 +152,17 @@ def _dedent(lines: list[str]) -> str:
     return "\n".join(line[margin:] for line in lines)
 
 
-def extract_statement(text: str) -> str:
-    """Return a learning in the fewest of its own words: its bold lead if that is a statement, else its first sentence.
+def split_lead(text: str) -> tuple[str, ...]:
+    """Return the bold lead of a learning and the rest of it; only the text where there is no such lead.
 
-    Marks of emphasis are removed, so that marks in the block made from it are unambiguous.
+    A learning of two sentences is not split: its second one is all that there is to say about the first.
     """
     lead = _BOLD_LEAD.match(text.strip())
-    selected = first_sentence(text)
-    if lead and len(lead["inner"].split()) >= _MIN_STATEMENT_WORDS:
-        selected = lead["inner"].rstrip(" :")
-        selected += "" if selected.endswith((".", "!", "?")) else "."
-    return strip_emphasis(selected)
+    rest = text.strip()[lead.end() :].lstrip(" :.\u2014\u2013-") if lead else ""
+    if lead is None or len(lead["inner"].split()) < _MIN_SENTENCE_WORDS or len(split_sentences(rest)) <= 1:
+        return (text,)
+    inner = lead["inner"].rstrip(" :")
+    return (inner if inner.endswith((".", "!", "?")) else f"{inner}.", rest)
 
 
 def first_sentence(text: str) -> str:
@@ -175,6 +173,17 @@ def first_sentence(text: str) -> str:
         if _ends_sentence(masked, end) and len(text[: end.end()].split()) >= _MIN_SENTENCE_WORDS:
             return text[: end.end()]
     return text
+
+
+def split_sentences(text: str) -> tuple[str, ...]:
+    """Return the sentences of a text on one line. A doubtful end does not end a sentence."""
+    sentences = []
+    rest = text.strip()
+    while rest:
+        sentence = first_sentence(rest)
+        sentences.append(sentence)
+        rest = rest[len(sentence) :].strip()
+    return tuple(sentences)
 
 
 def _ends_sentence(text: str, end: re.Match[str]) -> bool:

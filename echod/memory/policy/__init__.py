@@ -3,16 +3,17 @@
 Policies map values to values: a document, `Facts` (history of its entries and of the project), `PolicySettings` (every
 number) and today's date make a plan. A dry run shows the plan that the job then carries out.
 
-Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today), `candidates` (the
-order in which entries are removed), `prune`, `explanation`, `promote`, `compress`, `manual`, `archive`.
+Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today), `candidates`
+(expiry), `pressure` (the steps of a file over its limit), `prune`, `explanation`, `promote`, `compress`, `manual`,
+`archive`. `memory/shorten.py` shortens one entry, `memory/specificity.py` judges a text.
 
 For jobs and commands:
 
 - `plan_prune(role, document, facts, policy, today, archive=...) -> PrunePlan`: write `memory` if it is not None, append
   `render_archived_entries(plan.archived, job)` to `plan.archive`, and add `plan.knowledge` with
   `knowledge.with_blocks`. `archive` comes from `select_archive_file(year, sizes)`. `over_limit` becomes a review item;
-  prune again tomorrow only if `over_limit.can_shrink_tomorrow`. Add `inscribed_archived` to today's count and pass it
-  the next time as `Facts.inscribed_archived_today`.
+  prune again tomorrow only if `over_limit.can_shrink_tomorrow`. Add `learnings_archived` to today's count and pass it
+  the next time as `Facts.learnings_archived_today`.
 - `plan_compress`: the document is the knowledge file; write `knowledge`, archive `archived`.
 - `plan_promotion`: write `memory`; `blocked` are review items.
 - `build_explanation`: for `explain ENTRY`; `--as-of` is `today`.

@@ -1,38 +1,23 @@
-"""Select the entries that may be pruned, in a fixed order that does not depend on the line limit.
+"""Select the entries that expire, and give each entry and learning its place in the order of removal.
 
 Expiry removes entries without references for their layer's age. Observations expire at any file size. Inscribed and
 traced entries expire only while the file is over its limit, and only with a low score.
 
-Pressure removes entries while the file is over its limit. The order is by layer, because a fresh observation outscores
-a month-old learning and there are fifty of them a day: first noise beyond its budget (observations and traced entries),
-then length (long inscribed entries are condensed), then the rest of the noise, then the lowest inscribed entries, a few
-a day. `prune` takes from each queue as much as it must, so a lower limit always removes a superset.
-
-Condensing shortens a long entry to its heading, its metadata and the lead sentence of each learning. The last line
-names the archive file with the full text. It also marks the entry, which is never condensed again.
+Pressure removes what a future reader would miss least. `pressure` has its steps.
 """
 
 from __future__ import annotations
 
 import math
-import re
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from datetime import date, timedelta
 from fractions import Fraction
 from typing import NamedTuple
 
-from echod.memory import markdown
-from echod.memory.document import parse_block
-from echod.memory.identity import normalize_title
-from echod.memory.knowledge.text import extract_learnings, first_sentence
-from echod.memory.model import Block, Entry, Layer
-from echod.memory.policy.scoring import EntryStatus, ScoreTerms, compute_score, count_entry_lines, recency
+from echod.memory.model import Layer
+from echod.memory.policy.scoring import EntryStatus, ScoreTerms, compute_score, recency
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.prompt_injection import find_injection
-from echod.memory.redact import redact
-
-_POINTER = re.compile(r"- Full text: `archive/[\w.-]+`, entry [0-9a-f]{12}\.")
 
 
 class PruneCandidate(NamedTuple):
@@ -108,52 +93,11 @@ def _is_expired(status: EntryStatus, policy: PolicySettings) -> bool:
 
 
 def noise_budget(policy: PolicySettings) -> int:
-    """Return the lines that observations and traced entries may take together."""
-    return math.floor(_exact_fraction(policy.noise_share) * policy.memory_line_limit)
+    """Return the lines that observations and traced entries may always take together."""
+    return math.floor(exact_fraction(policy.noise_share) * policy.memory_line_limit)
 
 
-def noise_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[PruneCandidate, ...]:
-    """Return all removable observations and traced entries, in order of removal.
-
-    The order: of observations with the same title all but the newest; the lowest traced entries; the middle of the
-    traced entries, which are compressed; the other observations from the lowest on; the best traced entries.
-    """
-    removable = [s for s in statuses if s.is_removable]
-    observations = [s for s in removable if s.layer is Layer.OBSERVATIONS]
-    repeated = _older_duplicates(observations)
-    repeated_indexes = {s.index for s in repeated}
-    unrepeated = sorted((s for s in observations if s.index not in repeated_indexes), key=lambda s: s.removal_order)
-    compress, archive = PruneAction.COMPRESS, PruneAction.ARCHIVE
-    lowest, middle, best = _split_traced([s for s in removable if s.layer is Layer.TRACED], policy)
-    return (
-        *(PruneCandidate(s, Rule.SAME_TITLE) for s in repeated),
-        *(PruneCandidate(s, Rule.LOWEST_TRACED) for s in lowest),
-        *(PruneCandidate(s, Rule.MIDDLE_TRACED, compress if allowed_in_knowledge(s) else archive) for s in middle),
-        *(PruneCandidate(s, Rule.NOISE_BUDGET) for s in (*unrepeated, *best)),
-    )
-
-
-def _older_duplicates(observations: Sequence[EntryStatus]) -> list[EntryStatus]:
-    by_title: defaultdict[str, list[EntryStatus]] = defaultdict(list)
-    for status in observations:
-        by_title[normalize_title(status.entry.title)].append(status)
-    older = []
-    for same in by_title.values():
-        newest = max(same, key=lambda s: (s.verified, s.index))
-        older += [s for s in same if s is not newest]
-    return sorted(older, key=lambda s: s.removal_order)
-
-
-def _split_traced(traced: list[EntryStatus], policy: PolicySettings) -> tuple[list[EntryStatus], ...]:
-    """Return the lowest, the middle and the best of the traced entries, each from the lowest on."""
-    ranked = sorted(traced, key=lambda s: s.removal_order)
-    best = math.floor(_exact_fraction(policy.traced_keep_share) * len(ranked))
-    middle = min(len(ranked) - best, max(1, math.ceil(_exact_fraction(policy.traced_compress_share) * len(ranked))))
-    lowest = len(ranked) - best - middle
-    return ranked[:lowest], ranked[lowest : lowest + middle], ranked[lowest + middle :]
-
-
-def _exact_fraction(number: float) -> Fraction:
+def exact_fraction(number: float) -> Fraction:
     """Return the number as it is written, so that 0.35 of 20 is 7 and 0.3 of 10 is 3."""
     return Fraction(repr(float(number)))
 
@@ -164,69 +108,3 @@ def allowed_in_knowledge(status: EntryStatus) -> bool:
     There it would be among learnings, with a higher standing than it had.
     """
     return find_injection(status.block.text) is None
-
-
-def long_queue(statuses: Iterable[EntryStatus], policy: PolicySettings) -> tuple[PruneCandidate, ...]:
-    """Return the inscribed entries that may be condensed, the longest first."""
-    inscribed = (s for s in statuses if s.is_removable and s.layer is Layer.INSCRIBED)
-    long = [s for s in inscribed if s.content_lines > policy.condense_over_lines and not is_condensed(s.block)]
-    long.sort(key=lambda s: (-s.content_lines, *s.removal_order))
-    return tuple(PruneCandidate(s, Rule.LONG, PruneAction.CONDENSE) for s in long)
-
-
-def inscribed_queue(statuses: Iterable[EntryStatus]) -> tuple[PruneCandidate, ...]:
-    """Return the removable inscribed entries, the lowest first."""
-    inscribed = (s for s in statuses if s.is_removable and s.layer is Layer.INSCRIBED)
-    return tuple(PruneCandidate(s, Rule.LOWEST_INSCRIBED) for s in sorted(inscribed, key=lambda s: s.removal_order))
-
-
-def inscribed_allowance(statuses: Iterable[EntryStatus], archived_today: int, policy: PolicySettings) -> int:
-    """Return the number of inscribed entries that may still be archived today to make room."""
-    inscribed_count = sum(1 for s in statuses if s.layer is Layer.INSCRIBED) + archived_today
-    return max(0, max(1, math.floor(_exact_fraction(policy.daily_inscribed_share) * inscribed_count)) - archived_today)
-
-
-def condense_block(block: Block, entry_id: str, archive: str) -> Block | None:
-    """Return an entry condensed; None if that would save no line or not read back as the same entry.
-
-    The archive file, relative to the role (`archive/pruned-2026.md`), has the full text under the entry's id.
-    """
-    entry = block.entry
-    if entry is None or is_condensed(block):
-        return None
-    text = block.text
-    newline = "\r\n" if text.partition("\n")[0].endswith("\r") else "\n"
-    spans = [field.span for field in entry.fields if field.span.start >= entry.body.start]
-    body_fields = [text[text.rfind("\n", 0, span.start) + 1 : span.end].rstrip() for span in spans]
-    leads = dict.fromkeys(first_sentence(learning) for learning in extract_learnings(block.body))
-    pointer = f"- Full text: `{archive}`, entry {entry_id}."
-    body = [*body_fields, *([""] if body_fields else []), *(f"- {redact(lead).text}" for lead in leads), pointer]
-    result = parse_block(text[: entry.body.start] + newline.join(body) + _tail(text, entry, newline))
-    if count_entry_lines(result.text) >= count_entry_lines(text) or not _differs_only_in_body(entry, result):
-        return None
-    return result
-
-
-def _tail(text: str, entry: Entry, newline: str) -> str:
-    """Return the text behind the body: blank lines and a separator."""
-    tail = text[entry.body.end :].lstrip(" \t")
-    # A separator right below text could make the text a heading.
-    return newline + newline + tail.lstrip("\r\n") if tail.strip(" \t\r\n") else tail
-
-
-def _differs_only_in_body(entry: Entry, result: Block) -> bool:
-    new = result.entry
-    return (
-        new is not None
-        and (new.form, new.layer, new.title, new.kind, new.heading_date)
-        == (entry.form, entry.layer, entry.title, entry.kind, entry.heading_date)
-        and [(field.name, field.value) for field in new.fields] == [(f.name, f.value) for f in entry.fields]
-        and is_condensed(result)
-        and markdown.parse_structure(result.text).closing is None
-    )
-
-
-def is_condensed(block: Block) -> bool:
-    """Return whether the last line of the block's entry names the archive with the full text."""
-    last_line = block.body.rpartition("\n")[2]
-    return _POINTER.fullmatch(last_line.strip()) is not None

@@ -1,4 +1,4 @@
-"""Plan the compression of a knowledge file over its limit to one block per topic, dropping the oldest if needed.
+"""Plan the compression of a knowledge file over its limit, the oldest entries first and no further than needed.
 
 Nothing is lost, because every text that leaves the file is archived verbatim. Protected and pinned entries, opaque
 blocks, and entries that read like instructions to agents are unchanged.
@@ -6,6 +6,8 @@ blocks, and entries that read like instructions to agents are unchanged.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection
 from datetime import date
 from typing import NamedTuple
 
@@ -35,9 +37,9 @@ class CompressPlan(NamedTuple):
     @property
     def summary(self) -> str:
         """The plan in one line."""
-        merged = sum(entry.rule == Rule.TOPIC.value for entry in self.archived)
-        dropped = len(self.archived) - merged
-        parts = [f"{merged} compressed"] * bool(merged) + [f"{dropped} archived"] * bool(dropped)
+        counts = Counter(entry.rule for entry in self.archived)
+        words = {Rule.CONDENSED: "condensed", Rule.TOPIC: "compressed", Rule.OLDEST_KNOWLEDGE: "archived"}
+        parts = [f"{counts[rule.value]} {word}" for rule, word in words.items() if counts[rule.value]]
         return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
 
 
@@ -55,11 +57,13 @@ def plan_compress(role: str, document: Document, facts: Facts, policy: PolicySet
             if s.is_removable and allowed_in_knowledge(s)
         ]
         result = compress_knowledge(document, sources, policy.knowledge_line_limit)
-        merged = set(result.merged)
-        if _preserves_other_blocks(document, result.data, merged | set(result.dropped)):
+        rules = dict.fromkeys(result.condensed, Rule.CONDENSED)
+        rules |= dict.fromkeys(result.merged, Rule.TOPIC)
+        rules |= dict.fromkeys(result.dropped, Rule.OLDEST_KNOWLEDGE)
+        if _preserves_other_blocks(document, result.data, rules.keys()):
             new_data = result.data
-            for index in sorted((*result.merged, *result.dropped)):
-                status, rule = statuses[index], Rule.TOPIC if index in merged else Rule.OLDEST_KNOWLEDGE
+            for index, rule in sorted(rules.items()):
+                status = statuses[index]
                 entry = to_archived_entry(status.block, status.id, role, rule, today, file=KNOWLEDGE_FILE)
                 archived.append(entry)
     return CompressPlan(
@@ -74,7 +78,7 @@ def plan_compress(role: str, document: Document, facts: Facts, policy: PolicySet
     )
 
 
-def _preserves_other_blocks(document: Document, data: bytes, compressed: set[int]) -> bool:
+def _preserves_other_blocks(document: Document, data: bytes, compressed: Collection[int]) -> bool:
     """Return whether every block that was not compressed reads as before."""
     reparsed = parse(data)
     if not isinstance(reparsed, Document) or reparsed.preamble != document.preamble:

@@ -1,7 +1,7 @@
 """Explain one entry: its score, each rule that could touch it, and the first day on which it would.
 
-Rules of age have a first day. Rules of pressure have a rank, because the day on which the file is over its limit
-depends on the agents' writing. For another day, pass another `today`.
+Rules of age have a first day. Rules of pressure have none, because the day on which the file is over its limit depends
+on the agents' writing. Those that remove by rank have one. For another day, pass another `today`.
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ from typing import NamedTuple
 
 from echod.memory.consolidation.deduplicate import supersedes_key
 from echod.memory.model import Document, Layer
-from echod.memory.policy.candidates import (
-    PruneCandidate,
-    expires_on,
-    expiry_threshold,
-    inscribed_queue,
-    long_queue,
-    noise_queue,
-)
-from echod.memory.policy.promote import is_promotable
-from echod.memory.policy.prune import PrunePlan, plan_prune
-from echod.memory.policy.scoring import EntryStatus, Facts, ScoreTerms, entry_statuses
+from echod.memory.policy.candidates import expires_on, expiry_threshold, noise_budget
+from echod.memory.policy.draft import PruneDraft
+from echod.memory.policy.pressure import Rankings, rank_entries
+from echod.memory.policy.promote import is_promotable, is_recurring
+from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune
+from echod.memory.policy.scoring import NOISE_LAYERS, EntryStatus, Facts, ScoreTerms, entry_statuses
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
+from echod.memory.text import pluralize
+
+_PRESSURE_TEXTS = {
+    Rule.EMPTY: "leaves if it has no content",
+    Rule.LAYOUT: "loses separators and needless blank lines, and no word",
+    Rule.STATISTICS: "loses sections and tables of figures",
+    Rule.ROLLED_UP: "is counted with similar ones, and the most specific text stays",
+    Rule.CONDENSED: "keeps one line for each learning, whole",
+}
 
 
 class RuleOutcome(NamedTuple):
@@ -53,6 +57,7 @@ class Explanation(NamedTuple):
     idle_days: int  # days on which the project was alive since it was last verified, referenced or first seen
     references: int
     rules: tuple[RuleOutcome, ...]
+    confirmed_by: tuple[str, ...] = ()  # the roles in which the same lesson was learned, possibly its own again
 
 
 def build_explanation(
@@ -65,6 +70,7 @@ def build_explanation(
         return None
     plan = plan_prune(role, document, facts, policy, today)
     planned = next(action for action in plan.actions if action.id == entry_id)
+    rankings = rank_entries(PruneDraft(document, statuses, policy), facts, today)
     return Explanation(
         id=status.id,
         title=status.entry.title,
@@ -77,7 +83,8 @@ def build_explanation(
         verified=status.verified,
         idle_days=status.idle_days,
         references=status.history.references,
-        rules=() if status.is_protected else _rule_outcomes(status, statuses, plan, planned.rule, policy, today),
+        rules=() if status.is_protected else _rule_outcomes(status, statuses, plan, planned, rankings, policy, today),
+        confirmed_by=tuple(sorted(facts.confirmations.get(status.id, ()))),
     )
 
 
@@ -85,24 +92,55 @@ def _rule_outcomes(
     status: EntryStatus,
     statuses: Sequence[EntryStatus],
     plan: PrunePlan,
-    applied: Rule | None,
+    planned: EntryAction,
+    rankings: Rankings,
     policy: PolicySettings,
     today: date,
 ) -> tuple[RuleOutcome, ...]:
-    outcomes = [_expiry_outcome(status, applied, policy, today)]
-    noise = noise_queue(statuses, policy)
-    remaining = [PruneCandidate(candidate.status, Rule.REMAINING_NOISE) for candidate in noise]
-    limit_text = f"the file has {plan.lines_before} lines, its limit is {policy.memory_line_limit}"
-    for queue in (noise, long_queue(statuses, policy), remaining, inscribed_queue(statuses)):
-        for rank, candidate in enumerate(queue, start=1):
-            if candidate.status.index == status.index:
-                text = f"number {rank} of {len(queue)} to be removed while the file is over its limit; {limit_text}"
-                outcomes.append(RuleOutcome(candidate.rule, candidate.rule is applied, None, rank, len(queue), text))
+    outcomes = [_expiry_outcome(status, planned.rule, policy, today)]
+    limit_text = f"only while the file is over its limit; it has {plan.lines_before} lines, its limit is "
+    limit_text += str(policy.memory_line_limit)
+    outcomes += [
+        RuleOutcome(rule, rule in planned.rules, None, None, None, f"{_PRESSURE_TEXTS[rule]}; {limit_text}")
+        for rule in _pressure_rules(status.layer)
+    ]
+    outcomes += _rank_outcome(status, rankings, planned, policy)
     if status.layer is Layer.OBSERVATIONS:
         references = status.history.references
         text = f"{references} of {policy.promote_references} references that make it inscribed"
+        if is_recurring(status, policy):
+            text += f"; it came up again in {policy.promote_references} workflows or more, which does too"
         outcomes.append(RuleOutcome(Rule.PROMOTE, is_promotable(status, policy), None, None, None, text))
     return (*outcomes, _superseded_outcome(status, statuses))
+
+
+def _pressure_rules(layer: Layer | None) -> tuple[Rule, ...]:
+    """Return the rules of pressure for a layer that have no order of their own."""
+    common = (Rule.EMPTY, Rule.LAYOUT)
+    return (*common, Rule.ROLLED_UP) if layer in NOISE_LAYERS else (*common, Rule.STATISTICS, Rule.CONDENSED)
+
+
+def _rank_outcome(
+    status: EntryStatus, rankings: Rankings, planned: EntryAction, policy: PolicySettings
+) -> list[RuleOutcome]:
+    """Return the rule that removes by rank, with the position of the entry among those of its kind."""
+    noise = status.layer in NOISE_LAYERS
+    rule = Rule.NOISE_BUDGET if noise else Rule.LOWEST_LEARNING
+    queue = rankings.noise if noise else rankings.learnings
+    rank = queue.index(status.id) + 1 if status.id in queue else None
+    text = (
+        f"the least specific first, while such entries take more than the room that the others leave "
+        f"({noise_budget(policy)} lines at least)"
+        if noise
+        else f"the least valuable learnings first, at most {policy.daily_learning_share:.0%} of the file's a day"
+    )
+    if rank is not None:
+        text = f"number {rank} of {len(queue)}: {text}"
+    if status.evidence_gone:
+        text += "; its evidence is gone, so it goes before others of the same value"
+    if planned.learnings:
+        text += f"; today {pluralize(len(planned.learnings), 'learning')} of this entry"
+    return [RuleOutcome(rule, rule in planned.rules, None, rank, len(queue) if rank else None, text)]
 
 
 def _superseded_outcome(status: EntryStatus, statuses: Sequence[EntryStatus]) -> RuleOutcome:

@@ -12,13 +12,12 @@ from typing import NamedTuple
 
 from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
-from echod.memory.edit import with_layer
+from echod.memory.edit import with_layer, with_verified
 from echod.memory.identity import block_content, block_contents, entry_ids
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
-from echod.memory.policy.candidates import is_condensed
-from echod.memory.policy_model import Rule
+from echod.memory.policy_model import SHORTENING_RULES, Rule
 
 _UNCLOSED_BLOCK = (
     "a code block or comment in this file is never closed, so that the text around the entry would change its meaning"
@@ -78,6 +77,23 @@ def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> 
     return _check_round_trip(replace(document, blocks=blocks))
 
 
+def change_verified(role: str, document: Document, entry_id: str, day: date) -> Document | EditRefusal:
+    """Return the file with a day as the date on which one entry was last verified. The id is a full one.
+
+    The same document is returned where the entry has that day already.
+    """
+    if (missing := _refuse_missing(role, document, [entry_id])) is not None:
+        return missing
+    ids = entry_ids(role, document)
+    blocks = tuple(
+        with_verified(block, day) if block_id == entry_id else block
+        for block_id, block in zip(ids, document.blocks, strict=True)
+    )
+    if blocks == document.blocks:
+        return document
+    return _check_round_trip(replace(document, blocks=blocks))
+
+
 def remove_entries(
     role: str, document: Document, ids_to_remove: Collection[str], rule: Rule, day: date
 ) -> Removal | EditRefusal:
@@ -103,7 +119,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
     contents = block_contents(document)
     if restored_content in contents:
         return AlreadyRestored(f"{archived.id} is in {archived.file} already")
-    condensed_index = _find_condensed(role, document, archived.id)
+    condensed_index = _find_shortened(role, document, archived)
     if condensed_index is None:
         after, position, before = _parse_or_none(append_entries(document, [archived.text])), len(document.blocks), None
     else:
@@ -117,10 +133,11 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
     return Restoration(after, entry_ids(role, after)[position] or archived.id, before)
 
 
-def _find_condensed(role: str, document: Document, entry_id: str) -> int | None:
-    """Return the position of the entry with that id, if it is condensed."""
-    pairs = enumerate(zip(entry_ids(role, document), document.blocks, strict=True))
-    return next((i for i, (block_id, block) in pairs if block_id == entry_id and is_condensed(block)), None)
+def _find_shortened(role: str, document: Document, archived: ArchivedEntry) -> int | None:
+    """Return the position of the entry that is the shortened form of the archived one; None if there is none."""
+    if archived.rule not in SHORTENING_RULES:
+        return None
+    return next((i for i, block_id in enumerate(entry_ids(role, document)) if block_id == archived.id), None)
 
 
 def _parse_or_none(data: bytes) -> Document | None:

@@ -1,4 +1,4 @@
-"""Plan the promotion of observations that were referenced often enough to inscribed entries.
+"""Plan the promotion of observations to inscribed entries: those often referenced, and specific ones that recur.
 
 Only the layer changes, wherever it is written. An entry that reads like an instruction to agents is left to the user,
 and a pinned entry is unchanged.
@@ -13,6 +13,7 @@ from typing import NamedTuple
 from echod.memory.edit import with_layer
 from echod.memory.merge import round_trips
 from echod.memory.model import Document, Layer
+from echod.memory.noise import NoiseItem, NoiseJudge, is_routine_summary
 from echod.memory.policy.scoring import EntryStatus, Facts, entry_statuses
 from echod.memory.policy_model import PolicySettings
 from echod.memory.prompt_injection import find_injection
@@ -66,6 +67,26 @@ def plan_promotion(role: str, document: Document, facts: Facts, policy: PolicySe
 
 
 def is_promotable(status: EntryStatus, policy: PolicySettings) -> bool:
-    """Return whether an entry is an observation with enough references, and not pinned."""
-    is_referenced = status.history.references >= policy.promote_references
-    return is_referenced and status.layer is Layer.OBSERVATIONS and status.pinned_until is None
+    """Return whether an observation was referenced, or came up again, often enough, and is not pinned."""
+    if status.layer is not Layer.OBSERVATIONS or status.pinned_until is not None:
+        return False
+    return status.history.references >= policy.promote_references or is_recurring(status, policy)
+
+
+def is_recurring(status: EntryStatus, policy: PolicySettings) -> bool:
+    """Return whether as many workflows reported the same observation, and a reader learns something from it."""
+    item = NoiseItem(status.index, status.block, status.entry, status.verified)
+    if item.recurrence.workflows < policy.promote_references or is_routine_summary(item):
+        return False
+    found = NoiseJudge([]).specificity(item)
+    return bool(found.names) and not found.is_routine and not found.is_assignment
+
+
+def find_recurring(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> tuple[str, ...]:
+    """Return the ids of the observations that came up again often enough to become inscribed."""
+    statuses = entry_statuses(role, document, facts, policy, today)
+    return tuple(
+        status.id
+        for status in statuses
+        if status.layer is Layer.OBSERVATIONS and is_promotable(status, policy) and is_recurring(status, policy)
+    )

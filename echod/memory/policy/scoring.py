@@ -1,8 +1,8 @@
 """Compute the status of each entry today: its score, its idle days, and whether a rule may touch it.
 
-The score is 0.4 importance + 0.3 relevance + 0.3 recency, each 0..1. Relevance is the share of the recent workflows
-that referenced the entry, 0 without workflows. Recency falls from 1 on the day of verification to 0 at the layer's age.
-Etched entries and notes do not age.
+The score is 0.4 importance + 0.3 relevance + 0.3 recency, each 0..1. Relevance is the share of the workflows and
+sessions since the entry exists that referenced it, 0 without any. Recency falls from 1 on the day of verification to 0
+at the layer's age. Etched entries and notes do not age.
 
 Unknown facts are missing or None, and every policy takes unknown as "not yet", never as "never".
 """
@@ -21,6 +21,7 @@ from echod.memory.document import count_lines
 from echod.memory.identity import entry_ids
 from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Layer
 from echod.memory.policy_model import MAX_FUTURE, PolicySettings
+from echod.memory.recurrence import find_recurrence
 
 EARLIEST_DATE = date(2000, 1, 1)
 """No agent wrote anything earlier. An older date is a mistake and counts as missing."""
@@ -39,7 +40,9 @@ class History:
     first_seen: date | None = None  # the day on which echod first saw it
     last_reference: date | None = None  # the day on which it was last referenced
     references: int = 0  # the number of references, one for each session or workflow where that is known
-    workflows: int = 0  # the number of referencing workflows, of those that `Facts.workflows_seen` counts
+    workflows: int = 0  # the number of referencing workflows and sessions, of those that count for its relevance
+    # The number of workflows and sessions since it was first seen; None: all of `Facts.workflows_seen`.
+    workflows_seen: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +51,15 @@ class Facts:
 
     # Entry id -> its history; a missing id was seen for the first time today.
     histories: Mapping[str, History] = field(default_factory=lambda: MappingProxyType({}))
-    workflows_seen: int = 0  # workflows seen in the project in the last `PolicySettings.relevance_days` days
+    workflows_seen: int = 0  # workflows and sessions seen in the last `PolicySettings.relevance_days` days
     alive_days: frozenset[date] = frozenset()  # local days on which a workflow was seen or memory changed
     # Entry id -> the last day on which no rule touches it.
     pinned: Mapping[str, date] = field(default_factory=lambda: MappingProxyType({}))
-    inscribed_archived_today: int = 0  # inscribed entries of this file that rule `lowest-inscribed` archived today
+    learnings_archived_today: int = 0  # learnings of this file that rule `lowest-learning` archived today
+    # Entry id -> the roles in which the same lesson was found, apart from this one.
+    confirmations: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    # Entries all of whose evidence is gone, as the last check found it.
+    evidence_gone: frozenset[str] = frozenset()
 
 
 _UNKNOWN_HISTORY = History()
@@ -82,6 +89,7 @@ class EntryStatus:
     file_lines: int  # the lines that it takes in the file
     content_lines: int  # its lines without blank ones at its end
     pinned_until: date | None  # the last day on which no rule touches it
+    evidence_gone: bool  # all files or lines that it cites were removed
     closes_open_block: bool  # the block above leaves a code block or comment open, and only this heading ends it
 
     @property
@@ -100,10 +108,10 @@ class EntryStatus:
         return not self.is_protected and self.pinned_until is None and not self.closes_open_block
 
     @property
-    def removal_order(self) -> tuple[float, float, date, int]:
-        """The sort key: lower score first, then lower confidence, then older, then higher in the file."""
-        confidence = self.entry.confidence
-        return self.score or 0.0, DEFAULT_CONFIDENCE if confidence is None else confidence, self.verified, self.index
+    def removal_order(self) -> tuple[float, bool, float, date, int]:
+        """The sort key: lower score first, then gone evidence, lower confidence, older, higher in the file."""
+        confidence = DEFAULT_CONFIDENCE if self.entry.confidence is None else self.entry.confidence
+        return self.score or 0.0, not self.evidence_gone, confidence, self.verified, self.index
 
 
 def entry_statuses(
@@ -135,6 +143,7 @@ def entry_statuses(
                     file_lines=count_lines(block.text),
                     content_lines=count_entry_lines(block.text),
                     pinned_until=pinned_until if pinned_until is not None and pinned_until >= today else None,
+                    evidence_gone=entry_id in facts.evidence_gone,
                     closes_open_block=previous_is_open,
                 )
             )
@@ -151,7 +160,8 @@ def score_terms(
     layer: Layer, verified: date, history: History, workflows_seen: int, policy: PolicySettings, today: date
 ) -> ScoreTerms:
     """Return the terms of an entry's score on the day `today`."""
-    relevance = history.workflows / workflows_seen if workflows_seen > 0 else 0.0
+    seen = workflows_seen if history.workflows_seen is None else history.workflows_seen
+    relevance = history.workflows / seen if seen > 0 else 0.0
     return ScoreTerms(policy.importance(layer), _clamp(relevance), recency(layer, verified, policy, today))
 
 
@@ -179,8 +189,12 @@ def _clamp(number: float) -> float:
 
 
 def last_verified_on(entry: Entry, history: History, today: date) -> date:
-    """Return the day of last verification: the field, else the heading's date, else the first sighting by echod."""
-    for day in (entry.verified, entry.heading_date, history.first_seen):
+    """Return the day of last verification.
+
+    It is the last day of a recurrence, else the field, else the heading's date, else the first sighting by echod.
+    """
+    recurrence = next((find_recurrence(f.value) for f in entry.fields if f.name == "source"), None)
+    for day in (recurrence and recurrence.last, entry.verified, entry.heading_date, history.first_seen):
         plausible_day = _plausible_date(day, today)
         if plausible_day is not None:
             return plausible_day

@@ -22,7 +22,7 @@ from echod.memory.redact.plausibility import (
     is_word,
     looks_random,
 )
-from echod.memory.redact.spans import Secret, without_overlaps
+from echod.memory.redact.spans import Secret, find_all, without_overlaps
 
 _MAX_COMMAND_LENGTH = 400
 _MIN_TOKEN_LENGTH = 16
@@ -187,9 +187,8 @@ _PROGRAMS = sorted({program for client in CLIENT_PATTERNS for program in client.
 _BY_PROGRAM = {
     program: tuple(client for client in CLIENT_PATTERNS if program in client.programs) for program in _PROGRAMS
 }
-_PROGRAM = re.compile(
-    rf"(?<![\w./:@=-])(?:[\w./-]{{0,64}}/)?(?P<program>{'|'.join(map(re.escape, _PROGRAMS))})(?:\.exe)?(?=[ \t])"
-)
+_WORD_BEFORE = re.compile(r"[\w.:@=-]")
+_SEPARATORS = str.maketrans(dict.fromkeys("`\"'()[]{}<>/,;:$|&!*~%^?+\\", " "))
 # A program without a subcommand that logs in has `-p` for ports and paths.
 _NEEDS_LOGIN = frozenset({"docker", "podman", "buildah", "nerdctl", "crane", "oras", "helm", "az", "oc"})
 _LOGIN_WORD = re.compile(r"\b(?:login|repo add|registry login)\b")
@@ -215,25 +214,35 @@ def find_command_credentials(text: str) -> list[Secret]:
 
 
 def _iter_credentials(text: str) -> Iterator[Secret]:
-    done: dict[str, int] = {}  # for each program the end of its last command
-    for found in _PROGRAM.finditer(text):
-        start = found.end()
-        if start < done.get(found["program"], 0):
-            continue
-        command = _COMMAND.match(text, start, min(len(text), start + _MAX_COMMAND_LENGTH))
-        end = start if command is None else command.end()
-        name = found["program"]
-        done[name] = end
-        if name in _NEEDS_LOGIN and not _LOGIN_WORD.search(text, start, end):
-            continue
-        for client in _BY_PROGRAM[name]:
-            for match in compiled(client.source).finditer(text, start, end):
-                yield from _secret(client.kind, match, client.accepts)
-    for pattern in _PIPED:
-        for match in pattern.finditer(text):
-            yield from _secret("password", match, _is_given)
-    for match in _UNKNOWN_LOGIN.finditer(text):
-        yield from _secret("password", match, is_strong_password)
+    words = frozenset(text.translate(_SEPARATORS).split())
+    for name in _PROGRAMS:
+        done = 0
+        for called in (f"{name} ", f"{name}.exe "):
+            if called[:-1] not in words:
+                continue
+            for at in find_all(text, called):
+                start = at + len(called) - 1
+                if start < done or (at and _WORD_BEFORE.match(text, at - 1)):
+                    continue
+                command = _COMMAND.match(text, start, min(len(text), start + _MAX_COMMAND_LENGTH))
+                done = start if command is None else command.end()
+                if name not in _NEEDS_LOGIN or _LOGIN_WORD.search(text, start, done):
+                    yield from _credentials_of(name, text, start, done)
+    if "|" in text and ("echo" in text or "printf" in text):
+        for pattern in _PIPED:
+            for match in pattern.finditer(text):
+                yield from _secret("password", match, _is_given)
+    for option in (" -u", " --user", " --proxy-user"):
+        for at in find_all(text, option):
+            login = _UNKNOWN_LOGIN.match(text, at + 1)
+            if login is not None:
+                yield from _secret("password", login, is_strong_password)
+
+
+def _credentials_of(name: str, text: str, start: int, end: int) -> Iterator[Secret]:
+    for client in _BY_PROGRAM[name]:
+        for match in compiled(client.source).finditer(text, start, end):
+            yield from _secret(client.kind, match, client.accepts)
 
 
 def _secret(kind: str, match: re.Match[str], accepts: Callable[[str], bool]) -> Iterator[Secret]:

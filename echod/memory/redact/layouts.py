@@ -1,6 +1,6 @@
 """Find secrets that the layout of a file gives away: netrc, pgpass, cookies, logins before a host, tables.
 
-A secret is within one line here too. What gives it away may be in lines above it: `machine` in a netrc file, the head
+A secret is within one line here too. Its name may be in lines above it: `machine` in a netrc file, the head
 of a table. Every step reads a bounded number of characters around a place that is found by plain search.
 """
 
@@ -40,11 +40,12 @@ _COOKIE_HEADER = re.compile(r"cookie\\?[\"']?\]?[ \t]{0,2}[:=,(][ \t]{0,2}[bf]?\
 _COOKIE_OPTION = re.compile(r"(?:-b|--cookie)[ \t=]{1,2}[\"']?(?=[\w.-]{1,64}=)")
 _COOKIE = re.compile(r"[ \t]{0,2}(?P<name>[\w.-]{1,64})=(?P<value>[^\s;\"'`\\,\uffff]{0,512}+)(?:;|$|(?=[\"'`\s\\,]))")
 _MAX_COOKIES = 24
-_SESSION_COOKIE = re.compile(
-    r"(?<![\w.])(?:jsessionid|phpsessid|aspsessionid[a-z]{8}|asp\.net_sessionid|connect\.sid|laravel_session|sessionid|sid"
-    r"|rack\.session|_session_id|\.aspxauth|__secure-next-auth\.session-token|next-auth\.session-token|sb-access-token)"
-    r"=(?P<value>[^\s;\"'`\\,&)\uffff]{16,512})"
-)
+_SESSION_COOKIES = (
+    "jsessionid=", "phpsessid=", "asp.net_sessionid=", "connect.sid=", "laravel_session=", "sessionid=", "sid=",
+    "rack.session=", "_session_id=", ".aspxauth=", "session-token=",
+)  # fmt: skip
+_COOKIE_VALUE = re.compile(r"[^\s;\"'`\\,&)\uffff]{16,512}")
+_WORD_BEFORE = re.compile(r"\w")
 _PUBLIC_COOKIES = frozenset(
     ["path", "domain", "expires", "max-age", "samesite", "priority", "version", "lang", "locale", "theme",
     "consent", "currency", "country", "timezone", "tz", "_ga", "_gid"]
@@ -67,7 +68,9 @@ _NO_USERS = frozenset(
 )  # fmt: skip
 _ORACLE_THIN = re.compile(r"jdbc:oracle:(?:thin|oci):[\w$#]{1,30}/(?P<value>[^\s\"'@/`\uffff]{1,64})@")
 
-_TABLE_RULE = re.compile(r"^[ \t>]{0,8}\|?[ \t]*:?-+:?[ \t]*(?:\|[ \t]*:?-+:?[ \t]*)*+\|?[ \t\r]*$", re.MULTILINE)
+_TABLE_RULE = re.compile(
+    r"^[ \t>]{0,8}+\|?+[ \t]*+:?+-++:?+[ \t]*+(?:\|[ \t]*+:?+-++:?+[ \t]*+)*+\|?+[ \t\r]*+$", re.MULTILINE
+)
 _MAX_TABLE_LINE = 4_000
 _LOGIN_COLUMNS = re.compile(r"\b(?:user(?:name)?|login|account|e-?mail|host|server|name)\b", re.IGNORECASE)
 _CELL_MARKS = " \t*_`\"'"
@@ -92,7 +95,7 @@ def _iter_layout_secrets(text: str) -> Iterator[Secret]:
 
 
 def _netrc(text: str, lower: str) -> Iterator[Secret]:
-    if "password" not in lower:
+    if "password" not in lower or not ("machine" in lower or "default" in lower):
         return
     for machine in _NETRC_WORD.finditer(lower):
         match = _NETRC_FIELDS.match(text, machine.end())
@@ -112,9 +115,12 @@ def _cookies(text: str, lower: str) -> Iterator[Secret]:
                 position = cookie.end()
                 if cookie["name"].lower() not in _PUBLIC_COOKIES and _is_cookie_secret(cookie["value"]):
                     yield Secret("token", *cookie.span("value"))
-    for match in _SESSION_COOKIE.finditer(lower):
-        if _is_cookie_secret(text[match.start("value") : match.end("value")]):
-            yield Secret("token", *match.span("value"))
+    for name in _SESSION_COOKIES:
+        for at in find_all(lower, name):
+            value = _COOKIE_VALUE.match(text, at + len(name))
+            is_part = name[0].isalpha() and at and _WORD_BEFORE.match(lower, at - 1)
+            if value is not None and not is_part and _is_cookie_secret(value[0]):
+                yield Secret("token", *value.span())
 
 
 def _is_cookie_secret(value: str) -> bool:

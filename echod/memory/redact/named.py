@@ -85,7 +85,7 @@ def _iter_named_secrets(text: str) -> Iterator[Secret]:
     lower = lower_same_length(text)
     done = 0
     places = [at for stem in _NAME_STEMS for at in find_all(lower, stem)]
-    places += [match.start() for match in _SHORT_NAME.finditer(lower)]
+    places += [at for name in ("pass", "pw") for at in find_all(lower, name) if _SHORT_NAME.match(lower, at)]
     for word in sorted(places):
         if word < done:
             continue

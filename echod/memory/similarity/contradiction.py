@@ -17,14 +17,17 @@ from itertools import chain, combinations, product
 from typing import NamedTuple
 
 from echod.memory.similarity.languages import (
+    LISTED_NEGATIONS,
     NEGATION_SIGNS,
-    NEGATIONS,
     RETRACTING_PHRASES,
     RETRACTIONS,
     UNSPACED_NEGATIONS,
 )
 from echod.memory.similarity.signs import extract_signs
 from echod.memory.similarity.words import find_numbers, fold, is_unspaced, normalize_numbers, stem, tokenize
+
+NEGATIONS = LISTED_NEGATIONS | {"nobody"}
+"""Words that negate the next word."""
 
 _OPPOSITE_LINES = """
 always / never / sometimes / often / usually; all every / some / any / none

@@ -15,8 +15,8 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(re.findall(r"\S+", unicodedata.normalize("NFKC", text).casefold()))
 
 
-NEGATIONS = _words("""
-    no not never none nothing nobody nowhere neither nor non without except unless
+LISTED_NEGATIONS = _words("""
+    no not never none nothing nowhere neither nor non without except unless
     avoid avoids avoided avoiding lack lacks lacking fail fails failed failing refuse refuses refused
     forbid forbids forbidden prohibit prohibits prohibited prevent prevents prevented hardly rarely seldom unlike
     dont doesnt didnt isnt arent wasnt werent cant cannot couldnt wont wouldnt shouldnt mustnt neednt hasnt havent aint

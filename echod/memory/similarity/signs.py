@@ -1,8 +1,8 @@
 """Find the small things that tell two texts apart: single letters, signs in code, options, iteration marks.
 
-`fold` and `tokenize` make texts comparable by removing case and signs. What must not be lost by that is collected here:
-server A and server B, UTC+2 and UTC-2, `*` and `**`, C and C++, `==` and `===`, `-v` and `-V`, `%Y` and `%y`. Emphasis,
-punctuation and the marks of lists, quotations and headings do not count.
+`fold` and `tokenize` make texts comparable by removing case and signs. The differences that this loses are here:
+server A and server B, UTC+2 and UTC-2, `*` and `**`, C and C++, `==` and `===`, `-v` and `-V`, `%Y` and
+`%y`. Emphasis, punctuation and the marks of lists, quotations and headings do not count.
 """
 
 from __future__ import annotations

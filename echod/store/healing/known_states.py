@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from echod.memory.identity import BlockKey, block_content, numbered_keys
 from echod.memory.lineage import (
+    BlockTexts,
     CurrentVersion,
     Descent,
     KnownVersion,
@@ -95,56 +96,59 @@ def blocks_to_restore(context: CommitContext, data: bytes, archives: ArchiveCont
 
     What later jobs did to such a block counts: an edited one is restored as edited, a removed one is not restored.
     """
-    document = context.cache.parse_document(data)
-    if document is None:
+    document, young = context.cache.parse_document(data), recently_consumed(context)
+    if document is None or not young:
         return {}
-    present = {block_content(b) for b in document.blocks}
-    keys = set(numbered_keys(document))
-    missing: dict[BlockKey, Block] = {}
-    for seq, before, after in recently_consumed(context):
-        old = keys.union(numbered_keys(before))
-        new = {key: block for key, block in keyed_blocks(after) if key not in old}
-        kept = _after_later_jobs(context, seq, new)
-        contents = ((key, block, block_content(block)) for key, block in kept.items())
-        missing.update((k, b) for k, b, content in contents if content not in present and content not in archives)
+    pending: dict[BlockKey, Block] = {}
+    for record in context.journal.open_records():
+        for change in _memory_changes(context, record):
+            if record.job is not None and pending:
+                pending = _after_change(pending, change)
+            if record.seq in young:
+                pending.update((k, b) for k, b in keyed_blocks(change.after) if k not in change.texts_before)
+    present, keys = {block_content(block) for block in document.blocks}, set(numbered_keys(document))
+    contents = ((key, block, block_content(block)) for key, block in pending.items() if key not in keys)
+    missing = {k: block for k, block, content in contents if content not in present and content not in archives}
     exhausted = restored_too_often(context, missing)
     return {key: block for key, block in missing.items() if key not in exhausted}
 
 
-def _after_later_jobs(context: CommitContext, seq: int, blocks: Mapping[BlockKey, Block]) -> dict[BlockKey, Block]:
-    """Return what the jobs after the commit `seq` left of blocks that it added."""
-    kept = dict(blocks)
-    for record in context.journal.open_records():
-        if record.seq <= seq or record.job is None or record.state is not RecordState.APPLIED:
-            continue
-        for before, after in _memory_changes(context, record):
-            had, has = dict(keyed_blocks(before)), dict(keyed_blocks(after))
-            kept = {key: has.get(key, block) for key, block in kept.items() if key in has or key not in had}
-    return kept
-
-
-def recently_consumed(context: CommitContext) -> list[tuple[int, Document, Document]]:
-    """Return the number, and the memory before and after, of each young commit that consumed findings.
-
-    Undone commits are left out.
-    """
+def recently_consumed(context: CommitContext) -> frozenset[int]:
+    """Return the numbers of the young commits that consumed findings and were not undone."""
     now = context.clock()
     timeline, since = context.journal.timeline(now), now - context.limits.young_seconds
     records = context.journal.open_records()
     undone = {seq for record in records for seq in record.undoes}
-    return [
-        (record.seq, before, after)
+    return frozenset(
+        record.seq
         for record in records
         if record.state is RecordState.APPLIED and (record.consumes or record.partial_consumes)
         if timeline.earliest(record.at) >= since and record.seq not in undone
-        for before, after in _memory_changes(context, record)
-    ]
+    )
 
 
-def _memory_changes(context: CommitContext, record: CommitRecord) -> Iterator[tuple[Document, Document]]:
-    """Yield the memory before and after a commit that wrote it, as far as the journal still has it."""
-    for write in record.writes:
+class _MemoryChange(NamedTuple):
+    """The memory after a commit, and the texts of its blocks before and after."""
+
+    after: Document
+    texts_before: BlockTexts
+    texts_after: BlockTexts
+
+
+def _memory_changes(context: CommitContext, record: CommitRecord) -> Iterator[_MemoryChange]:
+    """Yield the change of the memory by an applied commit, as far as the journal still has the contents."""
+    for write in record.writes if record.state is RecordState.APPLIED else ():
+        if write.path != context.memory_path:
+            continue
         after = context.cache.parse_blob(context.journal, write.after_digest)
         before = context.cache.parse_before(context.journal, write.before_digest)
-        if write.path == context.memory_path and before is not None and after is not None:
-            yield before, after
+        if before is not None and after is not None:
+            texts_before = context.cache.shape(write.before_digest, before) if write.before_digest else {}
+            yield _MemoryChange(after, texts_before, context.cache.shape(write.after_digest, after))
+
+
+def _after_change(pending: Mapping[BlockKey, Block], change: _MemoryChange) -> dict[BlockKey, Block]:
+    """Return what a job left of these blocks."""
+    left = {k: b for k, b in pending.items() if k in change.texts_after or k not in change.texts_before}
+    edited = {k for k, b in left.items() if change.texts_after.get(k, block_content(b)) != block_content(b)}
+    return left | {k: b for k, b in keyed_blocks(change.after) if k in edited} if edited else left

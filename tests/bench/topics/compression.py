@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from datetime import date
 
 from echod.memory.document import parse
-from echod.memory.knowledge import extract_material, extract_references, knowledge_blocks
+from echod.memory.knowledge import extract_materials, extract_references, knowledge_blocks
 from echod.memory.model import Block, Document, Layer
 from tests.bench.corpus import corpus
 from tests.bench.figures import Cells, Figures, Row, Table, at_least, none
@@ -49,7 +49,12 @@ def _compressed(name: str, document: Document) -> Iterator[Cells]:
 
 def _counted(name: str, chosen: Sequence[Block]) -> Cells:
     blocks = knowledge_blocks(
-        [extract_material(b, b.entry, b.entry.verified or b.entry.heading_date or _TODAY) for b in chosen if b.entry]
+        [
+            material
+            for block in chosen
+            if (entry := block.entry)
+            for material in extract_materials(block, entry, entry.verified or entry.heading_date or _TODAY)
+        ]
     )
     text = "\n".join(blocks)
     references = {

@@ -12,7 +12,8 @@ from hypothesis.strategies import DrawFn
 from echod.memory.conservation import FileChange, find_violations
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.knowledge import CompressibleEntry, compress_knowledge, extract_references, is_knowledge_block
+from echod.memory.knowledge import CompressibleEntry, extract_references, is_knowledge_block
+from echod.memory.knowledge.compress import compress_topics
 from echod.memory.model import Document, Layer
 from echod.memory.policy import Facts, PolicySettings, plan_compress, render_archived_entries
 from echod.memory.redact import redact, redact_entry
@@ -20,7 +21,6 @@ from tests.memory import strategies
 from tests.memory.knowledge.test_blocks import CACHE, POOL, POOL_TWO, learning
 
 TODAY = date(2026, 11, 20)
-NO_LIMIT = 10**9
 QUICK = settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 WORDS = ["pool", "cache", "retry", "index", "queue", "lock", "timer", "batch"]
 
@@ -39,7 +39,7 @@ def references_by_topic(document: Document) -> Document:
         for index, block in free
         if block.entry and block.entry.layer in {Layer.INSCRIBED, Layer.TRACED, Layer.OBSERVATIONS}
     ]
-    return parse_document(compress_knowledge(document, sources, NO_LIMIT).data)
+    return parse_document(compress_topics(document, sources))
 
 
 @st.composite
@@ -73,7 +73,7 @@ def test_over_the_limit_each_topic_becomes_a_block_in_place_of_its_first_entry()
     own = "## My own section\n\nHands off.\n\n"
     document = parse_document((POOL + own + CACHE + POOL_TWO).encode())
 
-    plan = plan_compress("reviewer", document, Facts(), PolicySettings(knowledge_line_limit=20), TODAY)
+    plan = plan_compress("reviewer", document, Facts(), PolicySettings(knowledge_line_limit=14), TODAY)
 
     assert plan.knowledge is not None
     after = parse_document(plan.knowledge)
@@ -81,8 +81,34 @@ def test_over_the_limit_each_topic_becomes_a_block_in_place_of_its_first_entry()
     assert after.blocks[1].text == own
     assert [found.text for found in plan.archived] == [POOL, CACHE, POOL_TWO]
     assert {(found.rule, found.file) for found in plan.archived} == {("topic", "knowledge.md")}
-    assert plan.lines_after <= 20
+    assert plan.lines_after <= 14
     assert plan.tokens_after < plan.tokens_before
+
+
+def test_the_oldest_are_compressed_first_and_no_more_than_needed() -> None:
+    texts = [
+        learning(f"{word} {n}", f"`src/{word}{n}.py`", "Say so. Then stop.", f"2026-10-{20 - n:02}")
+        for n, word in enumerate(WORDS)
+    ]
+    document = parse_document("".join(texts).encode())
+
+    plan = plan_compress("reviewer", document, Facts(), PolicySettings(knowledge_line_limit=58), TODAY)
+
+    assert plan.knowledge is not None
+    assert plan.lines_after <= 58
+    changed = [found.text for found in plan.archived]
+    assert changed == texts[-len(changed) :]
+    assert all(text in plan.knowledge.decode() for text in texts[: -len(changed)])
+
+
+def test_the_remedy_stays() -> None:
+    text = "Pools leak in forks. It took a week to see. It was in CI only. Always close the pool before forking."
+    document = parse_document("".join(learning(f"Pool {n}", "`a.py`", text) for n in range(9)).encode())
+
+    plan = plan_compress("reviewer", document, Facts(), PolicySettings(knowledge_line_limit=20), TODAY)
+
+    assert plan.knowledge is not None
+    assert b"Pools leak in forks. Always close the pool before forking." in plan.knowledge
 
 
 def test_remaining_excess_is_dropped_the_oldest_first() -> None:

@@ -10,8 +10,8 @@ from echod.memory.knowledge.text import (
     body_references,
     evidence_references,
     extract_learnings,
-    extract_statement,
     first_sentence,
+    split_lead,
     strip_emphasis,
     truncate_text,
 )
@@ -44,16 +44,20 @@ def test_the_first_sentence(text: str, first: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "says"),
+    ("text", "parts"),
     [
-        ("**Docs changes alone still need a review**: the pipeline ran.", "Docs changes alone still need a review."),
-        ("**Retries**: three times at most. Then fail.", "Retries: three times at most."),
-        ("Keep `a * b` as *it* is. Really.", "Keep `a * b` as it is."),
+        (
+            "**Docs changes need a review**: It ran well. Nobody read it.",
+            ("Docs changes need a review.", "It ran well. Nobody read it."),
+        ),
+        ("**Docs changes need a review**: the pipeline ran.", ("**Docs changes need a review**: the pipeline ran.",)),
+        ("**Retries**: three at most. Then fail. Say so.", ("**Retries**: three at most. Then fail. Say so.",)),
+        ("No lead. Really. None.", ("No lead. Really. None.",)),
     ],
-    ids=["bold statement", "bold word", "emphasis goes, code stays"],
+    ids=["bold statement", "one sentence below it", "bold word", "none"],
 )
-def test_a_statement_is_the_bold_lead_or_the_first_sentence(text: str, says: str) -> None:
-    assert extract_statement(text) == says
+def test_a_bold_lead_that_says_something_is_a_sentence_of_its_own(text: str, parts: tuple[str, ...]) -> None:
+    assert split_lead(text) == parts
 
 
 @settings(max_examples=100, deadline=None)

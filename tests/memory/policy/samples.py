@@ -93,7 +93,7 @@ def make_facts(
         },
         alive_days=every_day() if alive_days is None else alive_days,
         pinned={ids_by_title[title]: TODAY + timedelta(days=10) for title in pinned},
-        inscribed_archived_today=archived_today,
+        learnings_archived_today=archived_today,
     )
 
 

@@ -108,7 +108,7 @@ def test_the_header_of_an_archived_entry_is_complete() -> None:
 def test_secrets_do_not_reach_the_archive_and_the_rest_is_verbatim() -> None:
     text = "## Inscribed \u2014 x (2026-11-01)\n**Source**: me\n\nThe password: hunter2hunter2 opens it.\n"
 
-    archived = to_archived_entry(Block(text, None), "c" * 12, "reviewer", Rule.LONG, TODAY)
+    archived = to_archived_entry(Block(text, None), "c" * 12, "reviewer", Rule.CONDENSED, TODAY)
 
     assert archived.redacted
     assert "hunter2" not in archived.text

@@ -16,7 +16,7 @@ from echod.memory.knowledge import with_blocks
 from echod.memory.policy import Facts, PolicySettings, render_archived_entries, plan_compress, plan_prune
 
 today, files = date.fromisoformat(sys.argv[1]), sys.stdin.buffer.read().split(b"\\0")
-pruned = plan_prune("reviewer", parse(files[0]), Facts(), PolicySettings(), today)
+pruned = plan_prune("reviewer", parse(files[0]), Facts(), PolicySettings(memory_line_limit=40), today)
 compressed = plan_compress("reviewer", parse(files[1]), Facts(), PolicySettings(), today)
 assert pruned.memory and pruned.knowledge and compressed.knowledge
 said = [repr(pruned), repr(compressed), repr(with_blocks("reviewer", None, pruned.knowledge))]

@@ -55,7 +55,7 @@ def test_explain_and_prune_agree_entry_by_entry(case: Case) -> None:
             action.action,
         )
         applying = [rule.name for rule in explained.rules if rule.applies and rule.name is not Rule.PROMOTE]
-        assert applying == ([action.rule] if action.rule else [])
+        assert applying == list(action.rules)
 
 
 def test_an_id_that_is_not_in_the_file_has_no_explanation() -> None:

@@ -12,7 +12,6 @@ from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.policy import Rule, read_archive, render_archived_entries
 from echod.memory.policy.archive import to_archived_entry
-from echod.memory.policy.candidates import condense_block
 from echod.memory.policy.manual import (
     EditRefusal,
     Removal,
@@ -23,6 +22,7 @@ from echod.memory.policy.manual import (
     restore_entry,
 )
 from echod.memory.redact import redact_entry
+from echod.memory.shorten import condense
 
 DAY = date(2026, 11, 20)
 ROLE = "reviewer"
@@ -153,8 +153,8 @@ def test_a_full_text_replaces_its_condensed_form() -> None:
     document = parse(f"# M\n\n{long}\n## Mine\n\nWords.\n".encode())
     assert isinstance(document, Document)
     (identity,) = ids_of(document)
-    archived_entry = to_archived_entry(document.blocks[0], identity, ROLE, Rule.LONG, DAY)
-    short = condense_block(document.blocks[0], identity, "archive/pruned-2026.md")
+    archived_entry = to_archived_entry(document.blocks[0], identity, ROLE, Rule.CONDENSED, DAY)
+    short = condense(document.blocks[0])
     assert short is not None
     condensed_file = parse(document.render().replace(document.blocks[0].text.encode(), short.text.encode()))
     assert isinstance(condensed_file, Document)

@@ -1,0 +1,178 @@
+"""The project and the session that a server works for, and the records that it writes.
+
+The project is the nearest one at or above the directory that the client names (`CLAUDE_PROJECT_DIR`) or starts the
+server in. It is looked up again at each call, since a project may get its memory while the server runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterable, Mapping
+from datetime import date
+from pathlib import Path
+from typing import Final
+
+from echod.app.evidence import EvidenceReader
+from echod.app.search import SearchLocations, SearchScope
+from echod.clock import local_date
+from echod.errors import StateError
+from echod.hooks import spool
+from echod.inspection.entry_facts import read_document, record_entries
+from echod.log import get_logger
+from echod.memory.redact import redact
+from echod.paths import Paths
+from echod.projects.worktrees import main_worktree_path
+from echod.search.documents import DocumentSource
+from echod.search.finder import DocumentFinder, FoundDocument
+from echod.state.database import Database
+from echod.state.entries import EntryStore, Reference
+from echod.state.related import RelatedEntries, RelatedEntry
+from echod.store import layout
+from echod.store.layout import Role, Store, store_at
+
+SESSION_VARIABLE: Final = "CLAUDE_CODE_SESSION_ID"
+PROJECT_VARIABLE: Final = "CLAUDE_PROJECT_DIR"
+LEARN_EVENT: Final = "learn"
+_UPSTREAM_INDEX: Final = ".search-index.db"
+_SIGNALS: Final = Path("tmp/.rune-signals/.echo-dirty")
+
+log = get_logger(__name__)
+
+
+class ServerSession:
+    """One client's session: its project, its searches and its records."""
+
+    def __init__(self, paths: Paths, environ: Mapping[str, str], cwd: Path | None, clock: Callable[[], float]) -> None:
+        self._paths = paths
+        self._environ = environ
+        self._cwd = cwd
+        self._clock = clock
+        self.locations = SearchLocations.from_environment(paths, environ, ())
+        self.finder = DocumentFinder(paths.search_index)
+        self.key = _session_key(environ)
+
+    def close(self) -> None:
+        """Close the index."""
+        self.finder.close()
+
+    @property
+    def stores(self) -> tuple[Store, ...]:
+        """The stores of the project as they are now; none if the client is in no project."""
+        named = self._environ.get(PROJECT_VARIABLE)
+        if named is None and self._cwd is None:
+            return ()
+        start = (self._cwd or Path("/")) / (named or "")
+        locator = self.locations.locator
+        try:
+            project = locator.find_project(main_worktree_path(start))
+            return () if project is None else locator.find_stores(project)
+        except (OSError, ValueError):
+            return ()
+
+    def sources(self, scope: str) -> tuple[DocumentSource, ...]:
+        """Return the sources of a scope. `all` is this project and the global store: agents see no other project."""
+        stores = self.stores
+        project = self.locations.sources(SearchScope.PROJECT, stores) if scope != SearchScope.GLOBAL else ()
+        shared = self.locations.sources(SearchScope.GLOBAL, ()) if scope != SearchScope.PROJECT else ()
+        return (*project, *shared)
+
+    def evidence_reader(self) -> EvidenceReader:
+        """Return a reader that checks citations as of now."""
+        return EvidenceReader(self._paths, self._clock())
+
+    def take_signals(self) -> None:
+        """Remove the signals by which other programs announce changes, since every answer is up to date anyway.
+
+        Where the plugin's own index exists, its server is the reader of the signals, and they are left for it.
+        """
+        for store in self.stores:
+            if not (store.root / _UPSTREAM_INDEX).exists():
+                _remove_signal(store.project, _SIGNALS)
+        global_root = layout.global_store(self.locations.locator.agent_home).root
+        if not (global_root / ".global-index.db").exists():
+            _remove_signal(global_root, Path(layout.DIRTY_MARKER))
+
+    # Records
+
+    def record_access(self, documents: Iterable[FoundDocument]) -> int:
+        """Record a use of entries, once per session and day. Return the number of entries.
+
+        Raises:
+            StateError: the state database cannot be written.
+        """
+        by_role: dict[tuple[str, str], list[FoundDocument]] = {}
+        for document in documents:
+            by_role.setdefault((document.store, document.role), []).append(document)
+        if not by_role:
+            return 0
+        now = self._clock()
+        today = local_date(now)
+        with Database.open(self._paths.database) as database:
+            entries = EntryStore(database)
+            for (store_key, role_name), found in by_role.items():
+                store = store_at(Path(store_key))
+                memory = read_document(Role(store, role_name).memory)
+                if memory is not None:
+                    record_entries(entries, Role(store, role_name), memory, today)
+                workflow = entries.workflow_at(str(store.project), now)
+                references = [Reference(document.id, self._cause(today), workflow) for document in found]
+                entries.add_references(store_key, references, today)
+        return sum(map(len, by_role.values()))
+
+    def _cause(self, today: date) -> str:
+        return f"session:{self.key}:{today.isoformat()}"
+
+    def add_group(self, group: str, members: Iterable[RelatedEntry]) -> None:
+        """Add entries to a group.
+
+        Raises:
+            StateError: the state database cannot be written.
+        """
+        with Database.open(self._paths.database) as database:
+            RelatedEntries(database).add(group, members)
+
+    def related_to(self, documents: Iterable[FoundDocument]) -> Mapping[str, tuple[str, ...]]:
+        """Return the ids of the entries that are related to these. None are known if the database cannot be read."""
+        found = tuple(documents)
+        try:
+            database = Database.open_readonly(self._paths.database)
+        except StateError as error:
+            log.warning("groups_unreadable", error=str(error))
+            return {}
+        if database is None or not found:
+            return {}
+        with database:
+            return RelatedEntries(database).related_to(
+                {document.store for document in found}, [document.id for document in found]
+            )
+
+    def spool_learning(self, event: bytes) -> bool:
+        """Leave a learning in the spool, as a hook leaves its event. Return False if it was dropped, and counted.
+
+        Raises:
+            OSError: the spool cannot be written.
+        """
+        now_ns = int(self._clock() * 1e9)
+        return spool.write_event(str(self._paths.spool), LEARN_EVENT, event, now_ns, os.getpid())
+
+
+def _session_key(environ: Mapping[str, str]) -> str:
+    """Return the key of the client's session, or of this process. A key that is a secret is replaced by its hash."""
+    session = environ.get(SESSION_VARIABLE, "")
+    if not session:
+        return f"process-{os.getpid()}-{os.urandom(4).hex()}"
+    return session if redact(session).text == session else hashlib.sha256(session.encode()).hexdigest()
+
+
+def _remove_signal(root: Path, below: Path) -> None:
+    """Remove a signal below a directory. No symbolic link on the way is followed."""
+    path = root / below
+    if any((root / parent).is_symlink() for parent in below.parents):
+        return
+    try:
+        path.unlink()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        log.info("signal_not_removed", path=str(path), error=error.strerror)

@@ -1,0 +1,164 @@
+"""Judge how much a reader learns from a text: names of things in the code, what went wrong, and what to do.
+
+The judgement is by words, so it is deterministic and needs no model. It ranks texts of one file against each other and
+is never shown as a number with a meaning of its own. English only; texts in other languages rank by their names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from echod.memory.text import normalize_characters
+
+_MAX_SHARE = 0.05  # share of the texts of a file that may contain a telling name
+_MAX_NAMES = 8  # names that count in one text; more of them are a list
+_MAX_LENGTH = 20_000  # characters of a text that are judged
+
+_NAME = re.compile(
+    r"`[^`\n]{2,80}`"  # anything that its writer marked as code
+    r"|(?<![\w/.@~-])[\w.@~-]*/[\w./@*~-]{0,400}\w"  # paths
+    r"|\b[\w-]{1,100}\.(?:c|cc|cfg|cpp|cs|css|go|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|proto|py|rb|rs"
+    r"|scss|sh|sql|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig)\b"
+    r"|(?<![\w-])--?[a-zA-Z][\w-]*(?![\w-])"  # flags
+    r"|\b[A-Z][A-Z0-9]*-[0-9]{1,6}\b"  # ids of findings
+    r"|\bv[0-9]+\.[0-9]+(?:\.[0-9]+)*\b|\b[0-9]+(?:\.[0-9]+){2,}\b"  # versions
+    r"|\b[a-z]\w*\(\)?|\b\w+\.\w+\(\)?"  # calls
+    r"|\b\w*[a-z0-9]_\w+|\b[A-Z][A-Z0-9]*_\w+|\b_\w+"  # snake_case
+    r"|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*",  # camelCase
+)
+_PASSING = re.compile(
+    r"^(?:.*/)?(?:tmp|temp)/|^tmp$|[0-9a-f]{7,}|[0-9]{6,}|^/?(?:and|or)/|^(?:e\.g|i\.e)$", re.IGNORECASE
+)  # names of one run: temporary paths, hashes, time stamps
+
+_FINDING_ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[0-9]{1,6}")
+
+_REMEDY = re.compile(
+    r"\b(?:always|never|must(?:n't)?|should(?:n't)?|cannot|can't|don't|do not|instead(?: of)?|avoid|ensure|prefer"
+    r"|replace[ds]?|rename[ds]?|use|using|add(?:ed)?|remove[ds]?|change[ds]?|update[ds]?|fix(?:ed|es)?|guard|wrap|escape"
+    r"|quote|validate|reject|refuse|canonicali[sz]e|normali[sz]e|set|register|extract|move[ds]?|inject(?:ed)?|require[ds]?"
+    r"|needs?|keep|make|call|pass|check|test|verify|grep|write|run|read|pin|lock|close|reset|retry|initiali[sz]e)\b",
+    re.IGNORECASE,
+)
+_STRONG = re.compile(
+    r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|cannot|can't|instead|avoid|prefer|ensure|require[ds]?"
+    r"|only (?:if|when|after|by|inside)|not (?:on|in|by|as|just)|rather than|fix:|use)\b",
+    re.IGNORECASE,
+)
+_RULE = re.compile(r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|avoid)\b", re.IGNORECASE)
+_FLAW = re.compile(
+    r"\b(?:because|since|root cause|wrong(?:ly)?|missing|broken|breaks?|bypass|injection|leaks?|race|deadlocks?"
+    r"|orphans?|unvalidated|unescaped|undefined|undocumented|incorrect|stale|drift|fails?|failed|silently|no-op|loses?|lost|wipes?"
+    r"|corrupts?|overwrites?|crash(?:es)?|hangs?|blocks?|ignored|skipped|without|does not|doesn't|do not|isn't|never"
+    r"|no longer|unsafe|vulnerab\w+|collisions?|mismatch|duplicates?|empty|traversal|overflow|regressions?|bugs?"
+    r"|throws?|exceeds?|not (?:found|supported|set|part|validated|applied))\b",
+    re.IGNORECASE,
+)
+_SEVERE = re.compile(
+    r"\b(?:critical|blocker|security|severe|data loss|outage|P0|P1|SEC-[0-9]+|CVE-[0-9-]+)\b", re.IGNORECASE
+)
+# The first word of a task that is work to be done, not something that was found out.
+_ASSIGNMENT = re.compile(
+    r"\W*(?:you are|your (?:task|job|role)|enrich|research|review|analy[sz]e|investigate|inspect|explore|summari[sz]e"
+    r"|audit|report|read|study|scan|evaluate|assess|discuss|plan|perform|conduct|look (?:at|into|for)|find"
+    r"|provide|identify|consider|check (?:if|whether))\b",
+    re.IGNORECASE,
+)
+
+
+class Specificity(NamedTuple):
+    """The marks of a text that a reader can act on."""
+
+    names: frozenset[str]  # names of things in the code that few texts of the file contain
+    remedies: int  # words that say what to do
+    strong_remedies: int  # words that say it as a rule
+    flaws: int  # words that say what went wrong
+    is_severe: bool  # it names a high severity
+    is_assignment: bool  # it begins as an order to look at something
+
+    @property
+    def is_routine(self) -> bool:
+        """A reader learns nothing from it but that it happened."""
+        return not self.names and not self.strong_remedies and not (self.flaws and self.remedies)
+
+    @property
+    def value(self) -> float:
+        """The rank among texts of one file, 0 for routine."""
+        if self.is_routine:
+            return 0.0
+        value = (
+            min(self._name_count, _MAX_NAMES)
+            + 1.5 * min(self.remedies, 3)
+            + 1.5 * min(self.strong_remedies, 3)
+            + 1.5 * min(self.flaws, 3)
+            + 2.0 * self.is_severe
+        )
+        return value * (0.4 if self.is_assignment else 1.0)
+
+    @property
+    def _name_count(self) -> int:
+        """The number of names. All ids of findings count as one, because a list of ids alone is no content."""
+        ids = sum(_FINDING_ID.fullmatch(name) is not None for name in self.names)
+        return len(self.names) - ids + min(ids, 1)
+
+    @property
+    def learning_value(self) -> float:
+        """The rank among learnings: a rule to follow counts more than a name."""
+        return (
+            1.0
+            + 0.5 * min(self._name_count, 5)
+            + 0.5 * min(self.remedies, 3)
+            + 1.5 * min(self.strong_remedies, 2)
+            + 0.75 * min(self.flaws, 2)
+            + 1.5 * self.is_severe
+        )
+
+    @property
+    def remedy_value(self) -> float:
+        """The rank among the sentences of one learning: what to do counts most."""
+        return 3.0 * self.strong_remedies + 1.5 * self.remedies + 0.5 * min(self._name_count, 4) + 0.5 * self.flaws
+
+
+class NameCounts:
+    """How many texts of a file contain each name."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        self._counts: Counter[str] = Counter()
+        self._total = 0
+        for text in texts:
+            self._counts.update(find_names(text))
+            self._total += 1
+
+    def is_telling(self, name: str) -> bool:
+        """Return whether few texts contain the name."""
+        return self._counts[name] <= max(2, _MAX_SHARE * self._total)
+
+    def judge(self, text: str) -> Specificity:
+        """Return the specificity of a text among those of its file."""
+        plain, _ = normalize_characters(text[:_MAX_LENGTH])
+        return Specificity(
+            names=frozenset(name for name in find_names(plain) if self.is_telling(name)),
+            remedies=len({word.lower() for word in _REMEDY.findall(plain)}),
+            strong_remedies=len({word.lower() for word in _STRONG.findall(plain)}),
+            flaws=len({word.lower() for word in _FLAW.findall(plain)}),
+            is_severe=_SEVERE.search(plain) is not None,
+            is_assignment=_ASSIGNMENT.match(plain) is not None,
+        )
+
+
+def find_names(text: str) -> frozenset[str]:
+    """Return the names of things in the code that a text contains, without those of one run."""
+    names = (match[0].strip("`*_.,:;") for match in _NAME.finditer(text[:_MAX_LENGTH]))
+    return frozenset(name.lower() for name in names if len(name) > 1 and not _PASSING.search(name))
+
+
+def is_severe(text: str) -> bool:
+    """Return whether a text names a high severity."""
+    return _SEVERE.search(text[:_MAX_LENGTH]) is not None
+
+
+def states_rule(text: str) -> bool:
+    """Return whether a text states a rule, with words such as always and never."""
+    return _RULE.search(text[:_MAX_LENGTH]) is not None
