@@ -19,7 +19,7 @@ _FORGETTING_RULES = (Rule.FORGOTTEN, Rule.RESTORED)
 def forgotten_signatures(archives: Iterable[bytes], undone_jobs: Collection[int] = ()) -> set[EntrySignature]:
     """Return the signatures of forgotten entries, by which they are recognized even if another program changed them.
 
-    `archives` are the contents of `removed-*.md`, oldest first. What a job of `undone_jobs` did does not count.
+    `archives` are the contents of `removed-*.md`, oldest first. Records of `undone_jobs` do not count.
     """
     events = [event for data in archives for event in read_archive(data).entries if event.rule in _FORGETTING_RULES]
     return {entry_signature(parse_block(event.text)) for event in _in_force(events, undone_jobs)}

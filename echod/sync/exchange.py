@@ -1,7 +1,7 @@
 """Exchange the memory of a project with its remote: fetch, merge into the disk, check, push.
 
-Each step can be interrupted and repeated. What was merged twice is there once (`memory.branches`), and a push whose
-answer was lost is recognized by its commit.
+Each step can be interrupted and repeated. Text that was merged twice is there once (`memory.branches`), and a push
+whose answer was lost is recognized by its commit.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _SCHEME = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]+@)?")
 
 
 class HeldPushError(RefusedError):
-    """Something must not leave this machine. What the others pushed was merged."""
+    """Something must not leave this machine. The others' changes were merged."""
 
 
 class ExchangeResult(NamedTuple):

@@ -26,6 +26,7 @@ TOPICS = (
     Topic("idle", "The service at rest", 200),
     Topic("latency", "From a finding to the memory", 120),
     Topic("documents", "Reading and writing a memory file", 60),
+    Topic("merging", "Merging two branches of a memory", 60),
     Topic("consolidation", "Folding findings in", 150),
     Topic("commands", "Commands and hooks, against python -c pass", 240),
     Topic("storm", "A storm of writes", 300),

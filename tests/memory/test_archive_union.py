@@ -28,7 +28,7 @@ RECORDS = st.builds(record, st.integers(0, 2), st.integers(1, 3), st.integers(1,
     lambda n: f"<!-- echod: replaced by another edit, 2026-01-0{n} -->\n## Text {n}\nOf it.\n\n".encode(),
     st.integers(1, 4),
 )
-ARCHIVES = st.lists(RECORDS, max_size=5).map(b"".join)
+ARCHIVES = st.lists(RECORDS, max_size=5, unique=True).map(b"".join)
 
 
 @given(ARCHIVES, ARCHIVES)

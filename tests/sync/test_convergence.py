@@ -24,9 +24,10 @@ from echod.settings.values import Settings, SyncSettings
 from echod.state.job import JobKind
 from echod.store.changes import no_gate
 from echod.store.layout import Role, find_stores
+from echod.sync import git as git_module
 from echod.sync import repository as repository_module
 from echod.sync.exchange import collect
-from echod.sync.git import GitResult, run_git
+from echod.sync.git import GitResult
 from echod.sync.job import run_exchange
 from echod.sync.repository import MemoryRepository, RemoteSettings
 from tests.sync.conftest import ECHO, entry, file_of
@@ -162,7 +163,7 @@ def test_machines_converge_in_long_histories(tmp_path: Path, seed: int) -> None:
 @pytest.mark.timeout(400)
 def test_an_exchange_that_is_killed_before_or_after_any_call_of_git_is_completed_by_the_next(tmp_path: Path) -> None:
     calls = 0
-    original = run_git
+    original = git_module.run_git
 
     def count(*arguments: object, **options: object) -> GitResult:
         nonlocal calls
@@ -195,7 +196,7 @@ def test_an_exchange_that_is_killed_before_or_after_any_call_of_git_is_completed
 def kill_at(machine: Clone, number: int, *, after: bool) -> None:
     """Exchange, and end the process at one call of git, before or after git did its work."""
     seen = 0
-    original = run_git
+    original = git_module.run_git
 
     def crash(*arguments: object, **options: object) -> GitResult:
         nonlocal seen

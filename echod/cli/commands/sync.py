@@ -65,7 +65,7 @@ class _SyncGroup(CommandGroup):
 _NOW: Final = "now"
 
 
-@click.group(cls=_SyncGroup, epilog=example("echod sync"))
+@click.group(cls=_SyncGroup, invoke_without_command=True, epilog=example("echod sync"))
 def sync() -> None:
     """Keep the memory of several clones and machines together.
 
