@@ -26,7 +26,7 @@ MAX_MODULES = 420
 MAX_LINES = 72_000
 MAX_FILE_LINES = 500
 MIN_MEDIAN_LINES = 120
-MAX_LOCAL_IMPORTS = 90
+MAX_LOCAL_IMPORTS = 100
 
 BANNED = re.compile(
     r"\b(?:whoever|somebody|nobody|anew|mend|mends|mended|tells|told|says|stands|stood|likewise|of which|a person"

@@ -1,1 +1,4 @@
-"""The commands. `echod.cli.root` names the module of each and imports it when the command is used."""
+"""The commands. `echod.cli.root` names the module of each and imports it when the command is used.
+
+Modules for completions: `jobs`, `packs`, `review`.
+"""

@@ -73,7 +73,7 @@ def contains(fingerprint: Fingerprint, content: TokenizedFile) -> bool:
 
 
 def _has_more_on_its_last_line(fingerprint: Fingerprint, tokens: Tokens, begin: int) -> bool:
-    """Return whether something was appended to the last of the lines. What was below them may follow directly."""
+    """Return whether something was appended to the last of the lines. The text below them may follow directly."""
     end = begin + len(fingerprint.tokens) // TOKEN_BYTES
     if end >= tokens.size or tokens.line_of(end) != tokens.line_of(end - 1):
         return False
