@@ -46,7 +46,7 @@ _POSITIONAL: Final = re.compile(r"\s*([A-Za-z][\w-]*)\s+(P[1-3])\b.*", re.IGNORE
 _FINDING_HEADING: Final = re.compile(
     r"\[?(?P<id>[A-Za-z][A-Za-z0-9]*(?:-[A-Z0-9]+)+)\]?\s*(?:\((?P<severity>P[1-3])\))?\s*:\s*(?P<title>.+)"
 )
-_BOLD_TITLE: Final = re.compile(r"\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*(?P<title>[^*\n]*)\*\*")
+_BOLD_TITLE: Final = re.compile(r"\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*\n]*)\*\*")
 _LABEL: Final = re.compile(r"\s*(?:[-*]\s+)?\*\*(?P<name>[A-Za-z][A-Za-z ]{0,40}?)\s*:?\*\*\s*:?\s*(?P<value>.*)")
 _FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
 _NONCE_LINE: Final = re.compile(r"^\*\*Session Nonce:?\*\*:?[ \t]*`?([A-Za-z0-9-]{4,64})", re.MULTILINE)
