@@ -14,6 +14,7 @@ PACKAGE = Path(echod.__file__).parent
 
 OWN_FILES_ONLY = {
     "app/forget_project.py": "what echod stores about a project, when it is removed",
+    "app/import_access.py": "the copy of the plugin's database, in a temporary directory",
     "cli": "the service unit, the list of projects and the user's own settings",
     "daemon": "locks, heartbeat, canary and snapshot in the runtime directory",
     "files.py": "small files in the runtime directory",
@@ -21,11 +22,16 @@ OWN_FILES_ONLY = {
     "inbox": "the spool",
     "jobs/packs.py": "the manifests of doc packs",
     "log_setup.py": "the log file",
+    "mcp_server/session.py": "the signals of changed files, which the index has taken up",
     "packs": "the global store's doc packs",
     "paths.py": "echod's own directories",
     "projects/registry.py": "the lists of projects and of paused ones",
     "runtime": "locks, heartbeat and wake file in the runtime directory",
+    "search/index_file.py": "the search index",
     "service": "the service unit",
+    "sessions/forget.py": "archives of conversations and their receipts, when a session is forgotten",
+    "sessions/journal.py": "archives and index of conversations, in a root with a journal of its own",
+    "sessions/roots.py": "the directories of a root of conversations",
     "settings/loader.py": "settings",
     "state": "the database",
 }
