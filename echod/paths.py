@@ -65,6 +65,10 @@ class Paths:
         """The records and images of commits, independent of the database."""
         return self.state / "journal"
 
+    def memory_repository(self, project: Path) -> Path:
+        """The git repository through which a project's memory is exchanged with other machines."""
+        return self.state / "sync" / hashlib.sha256(os.fsencode(project)).hexdigest()[:16]
+
     @property
     def spool(self) -> Path:
         """Events written by hooks, one file each."""

@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+from echod.clock import local_date
 from echod.inbox.spool import Spool
 from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
 from echod.packs.installed import PackLocations
@@ -22,21 +24,25 @@ from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import ProjectSettings, ProjectSettingsCache
 from echod.scheduler.gate import ProjectGate
 from echod.scheduler.needs import NeedSettings
-from echod.sessions.needs import HostState, SessionNeedFinder
 from echod.sessions.projects import SessionProjects
-from echod.sessions.transcripts import TranscriptFinder, host_retention_days
 from echod.settings.values import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
+from echod.state.fingerprints import FingerprintStore
 from echod.state.hook_events import HookEventLog
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
 from echod.state.session_log import SessionLog
 from echod.state.workflow_log import WorkflowLog
-from echod.store.layout import project_root
+from echod.store import layout
+from echod.store.journal.notices import Notices
+from echod.store.layout import Store, project_root
 from echod.store.limits import EngineLimits
 from echod.store.reader import StoreReader
 from echod.workflows import GateLimits, SystemProcessTable
+
+if TYPE_CHECKING:
+    from echod.sessions.needs import HostState, SessionNeedFinder  # see `session_need_finder`
 
 _START_TOLERANCE_SECONDS = 2.0
 
@@ -110,6 +116,10 @@ class ReadContext:
     @cached_property
     def session_need_finder(self) -> SessionNeedFinder:
         """The finder of sessions that have to be archived."""
+        # Most users archive no conversations, and their commands load nothing for it.
+        from echod.sessions.needs import SessionNeedFinder  # noqa: PLC0415
+        from echod.sessions.transcripts import TranscriptFinder  # noqa: PLC0415
+
         return SessionNeedFinder(
             self.session_projects,
             TranscriptFinder(self.claude_home, self._codex_home),
@@ -125,13 +135,29 @@ class ReadContext:
 
     def host_state(self, project: Path, now: float) -> HostState:
         """Return what the host still has of a project's conversations."""
+        from echod.sessions.needs import HostState  # noqa: PLC0415  see `session_need_finder`
+
         enabled = bool(self.session_projects.enabled([project]))
         waiting = self.session_need_finder.waiting(project, now) if enabled else ()
         return HostState(project, enabled, waiting, self.host_days)
 
+    def collect_notices(self, store: Store, now: float) -> Notices:
+        """Return the items for the user in a store's journal, and one if the project's curated memory is full."""
+        notices = self.reader.collect_notices(store)
+        if not self.session_projects.enabled([store.project]):
+            return notices
+        from echod.sessions.curated import full_memory_notice  # noqa: PLC0415  see `session_need_finder`
+
+        if layout.find_stores_in_resolved_root(store.project)[:1] != (store,):
+            return notices  # a project with two stores has one such item
+        full = full_memory_notice(self.session_projects.root(store.project), local_date(now))
+        return notices if full is None else notices._replace(notices=(*notices.notices, full))
+
     @property
     def host_days(self) -> int:
         """For how many days the host keeps transcripts, by its own settings."""
+        from echod.sessions.transcripts import host_retention_days  # noqa: PLC0415  see `session_need_finder`
+
         return host_retention_days(self.claude_home)
 
     def _settings_of(self, project: Path) -> ProjectSettings:
@@ -162,6 +188,11 @@ class ReadContext:
         """The facts about entries."""
         return None if self._database is None else EntryStore(self._database)
 
+    @cached_property
+    def fingerprints(self) -> FingerprintStore | None:
+        """The fingerprints of cited lines."""
+        return None if self._database is None else FingerprintStore(self._database)
+
     def snapshot(self) -> AbstractContextManager[None]:
         """Return a context in which every query sees the database at one moment, and costs less."""
         return nullcontext() if self._database is None else self._database.snapshot()
@@ -179,7 +210,15 @@ class ReadContext:
         """Return the settings that decide which work a project needs."""
         settings = self.project_settings.read(project).settings
         maintenance = self.maintenance_policy_from(settings)
-        return NeedSettings(self.settings.quiet_seconds, settings.consolidate, self.settings.mode, maintenance)
+        has_remote = self.settings.sync.minutes > 0 and self.paths.memory_repository(project).exists()
+        return NeedSettings(
+            self.settings.quiet_seconds,
+            settings.consolidate,
+            self.settings.mode,
+            maintenance,
+            sync_minutes=self.settings.sync.minutes if has_remote else 0.0,
+            ingest=self.settings.ingest.workflows,
+        )
 
     def maintenance_policy(self, project: Path) -> MaintenancePolicy:
         """Return the maintenance policy of a project."""

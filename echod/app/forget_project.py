@@ -22,7 +22,7 @@ from echod.state import repair
 from echod.state.database import Database
 from echod.store.engine import Engine
 from echod.store.journal import retention
-from echod.store.layout import STORE_DIRS, Store
+from echod.store.layout import STORE_DIRS, Store, solutions_store
 from echod.store.leftovers import list_private_files
 from echod.store.limits import EngineLimits
 
@@ -59,7 +59,7 @@ class ProjectData:
 
 def possible_stores(project: Path) -> tuple[Store, ...]:
     """Return the stores that a project may have had, whether or not they exist."""
-    return tuple(Store(project, project / below) for below in STORE_DIRS)
+    return (*(Store(project, project / below) for below in STORE_DIRS), solutions_store(project))
 
 
 def find_project_data(

@@ -86,7 +86,7 @@ class ImportedEntry(NamedTuple):
 
 
 class ImportPlan(NamedTuple):
-    """What a log contains for the entries of today.
+    """The content of a log for the entries of today.
 
     `unmatched` rows belong to no entry of today, `undated` rows have no readable time.
     """

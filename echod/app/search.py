@@ -14,6 +14,7 @@ from echod.paths import Paths, conversations_name
 from echod.projects.discovery import discover_stores
 from echod.projects.location import ProjectLocator
 from echod.projects.registry import ProjectRegistry, expand_globs
+from echod.remembrance.source import SolutionSource
 from echod.search.artifacts import ArtifactSource
 from echod.search.conversation_source import ConversationSource
 from echod.search.documents import DocumentSource
@@ -54,6 +55,7 @@ class SearchLocations(NamedTuple):
             yield ArchiveSource(store)
             projects[store.project] = None
         for project in projects:
+            yield SolutionSource(project)
             for root in (self.conversations / conversations_name(project), project / ".rune"):
                 yield ConversationSource(root / "memory", str(project))
         yield from self.artifact_sources(stores)

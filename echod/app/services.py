@@ -19,12 +19,15 @@ from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.archive import SessionServices
+from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.observe import ObserveContext
+from echod.memory.conversation.summary import MAX_ANSWER_BYTES as MAX_SUMMARY_BYTES
+from echod.memory.reports.validation import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
 from echod.paths import Paths
+from echod.runtime.user_command import UserCommand
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.scheduler.worker import JobSettings, Worker
 from echod.sessions.needs import SessionNeedFinder
-from echod.sessions.summaries import CommandSummarizer
 from echod.settings.values import Settings
 from echod.state.entries import EntryStore
 from echod.state.hook_events import HookEventLog
@@ -37,6 +40,8 @@ from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
 from echod.store.limits import EngineLimits
+from echod.sync.job import run_exchange
+from echod.sync.repository import MemoryRepository
 
 
 class ProgressTracer:
@@ -175,20 +180,27 @@ class Services:
         """Everything that works on conversations."""
         settings = self.settings.sessions
 
-        def show_progress() -> None:
-            self.progress.record()
-
-        summarizer = CommandSummarizer(
-            settings.summary_command, settings.summary_seconds, self._environ, on_wait=show_progress
-        )
+        summarizer = self._user_command(settings.summary_command, settings.summary_seconds, MAX_SUMMARY_BYTES)
         return SessionServices(
             projects=self.read_context.session_projects,
             need_finder=self.session_need_finder,
             session_log=self.session_log,
-            summarizer=summarizer if settings.summary_command else None,
+            summarizer=summarizer,
             clock=self._clock,
             trace=lambda _step: self.progress.record(),
         )
+
+    @cached_property
+    def validator(self) -> UserCommand | None:
+        """The command that validates learnings; None without one."""
+        settings = self.settings.validation
+        return self._user_command(settings.command, settings.seconds, MAX_VERDICT_BYTES)
+
+    def _user_command(self, command: tuple[str, ...], seconds: float, max_bytes: int) -> UserCommand | None:
+        """Return a command of the user, which may take long and is no stuck job; None without one."""
+        if not command:
+            return None
+        return UserCommand(command, seconds, self._environ, max_bytes, on_wait=self.progress.record)
 
     def _record_session_hint(self, project: Path, session_id: str, hint: SessionHint) -> bool:
         """Record what a hook reported about a session. False if conversations of the project are not archived."""
@@ -208,7 +220,9 @@ class Services:
             job_settings=self._job_settings,
             observe_context=ObserveContext(self.inbox, self._hook_events),
             session_services=self.session_services,
+            validator=self.validator,
             entries=self.entries,
+            exchange=self._exchange,
             is_alive=process_is_alive,
             clock=self._clock,
         )
@@ -216,6 +230,10 @@ class Services:
     @cached_property
     def _hook_events(self) -> HookEventLog:
         return HookEventLog(self._database)
+
+    def _exchange(self, resources: JobResources, project: Path) -> JobOutcome:
+        repository = MemoryRepository(self.paths.memory_repository(project), self._environ)
+        return run_exchange(project, repository, resources)
 
     def _job_settings(self, project: Path) -> JobSettings:
         return JobSettings(

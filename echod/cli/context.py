@@ -18,12 +18,13 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Final, Self, TextIO
 
-from echod import paths
+from echod import __version__, paths
 from echod.cli.output import WIDTH, escape_unsafe, sanitize
-from echod.errors import UsageError, os_reason
+from echod.errors import StateError, UsageError, os_reason
 from echod.log import configure_lazily
 from echod.paths import is_utf8, not_utf8_message
 from echod.projects.location import ProjectLocator
+from echod.runtime.heartbeat import DaemonState, Liveness, read_liveness
 from echod.runtime.locks import paths_of_running_daemon
 from echod.runtime.wake import write_wake_file
 from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from echod.app.services import Services
 
 _INITIAL_DELAY_SECONDS: Final = 0.3
+_STARTUP_GRACE_SECONDS: Final = 3.0
 _UPDATE_INTERVAL_SECONDS: Final = 0.1
 _CLEAR_LINE: Final = "\r\x1b[K"
 
@@ -239,6 +241,21 @@ def _current_directory() -> Path | None:
         return Path.cwd()
     except OSError:
         return None
+
+
+def check_liveness(context: CommandContext) -> Liveness:
+    """Check from outside whether the daemon runs and answers. A starting daemon gets a moment to do so."""
+    deadline = time.monotonic() + _STARTUP_GRACE_SECONDS
+    while True:
+        try:
+            liveness = read_liveness(context.paths, __version__, time.monotonic())
+        except OSError as error:
+            raise StateError(
+                f"{error.filename} cannot be read: {error.strerror}. It belongs to another user or is damaged."
+            ) from error
+        if liveness.state is not DaemonState.STARTING or time.monotonic() > deadline:
+            return liveness
+        time.sleep(0.1)
 
 
 class ProgressLine:

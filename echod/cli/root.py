@@ -24,6 +24,8 @@ R = TypeVar("R")
 COMPLETE_VARIABLE: Final = "_ECHOD_COMPLETE"
 """The environment variable by which a shell requests completions. The printed script sets it."""
 
+_SUBCOMMAND_KEY: Final = "echod.subcommand"
+
 OPTIONS_ANYWHERE: Final = frozenset({"-q", "--quiet", "--no-color"})
 """Options of echod itself that are also accepted after a command."""
 
@@ -56,6 +58,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("status", "status:status", "Show service health, queued work and warnings."),
             CommandEntry("search", "search:search", "Find entries, learnings and solutions by words."),
             CommandEntry("brief", "search:brief", "Summarize the memory that matters for a task."),
+            CommandEntry("verify", "verify:verify", "Check the files and lines that entries cite."),
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
             CommandEntry("explain", "explain:explain", "Explain why an entry stays or leaves."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
@@ -63,6 +66,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("log", "log:log", "List the changes that echod made, or show one as a diff."),
             CommandEntry("projects", "projects:projects", "List the registered projects."),
             CommandEntry("review", "review:review", "List review items, or answer them."),
+            CommandEntry("remembrance", "remembrance:remembrance", "List, search and check the solutions for people."),
             CommandEntry("audit", "global_memory:audit", "List the entries of the global store with their origin."),
         ),
     ),
@@ -78,6 +82,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("undo", "undo:undo", "Undo the changes of a job."),
             CommandEntry("reset", "memory:reset", "Archive all entries of a project or role and start over."),
             CommandEntry("elevate", "global_memory:elevate", "Copy an entry to the global store."),
+            CommandEntry("promote", "promote:promote_", "Promote an entry to a solution in docs/solutions."),
             CommandEntry("packs", "packs:packs", "Install and update doc packs."),
         ),
     ),
@@ -86,11 +91,14 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
         (
             CommandEntry("run", "run:run", "Run the service in the foreground, or once with --once."),
             CommandEntry("consolidate", "consolidate:consolidate", "Add the findings of agents to the memory now."),
+            CommandEntry("ingest", "ingest:ingest", "Turn the reports of workflows into memory now."),
             CommandEntry("prune", "prune:prune", "Archive entries from memory files over their limit."),
             CommandEntry("compress", "prune:compress", "Shorten knowledge files over their limit."),
+            CommandEntry("migrate", "migrate:migrate", "Bring names and layout of a memory up to date."),
             CommandEntry("scrub", "scrub:scrub", "Find and remove secrets on disk."),
             CommandEntry("pause", "projects:pause", "Stop writing to memory until `echod resume`."),
             CommandEntry("resume", "projects:resume", "Resume writing to memory."),
+            CommandEntry("sync", "sync:sync", "Keep the memory of several clones and machines together."),
             CommandEntry("move", "projects:move", "Tell echod that a project was moved or renamed."),
             CommandEntry("remove", "projects:remove", "Unregister a project."),
         ),
@@ -107,6 +115,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
                 "import-access", "access:import_access", "Import the access log of the workflow plugin's search index."
             ),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
+            CommandEntry("merge-driver", "sync:merge_driver", "Merge a memory file by entry, for git."),
         ),
     ),
 )
@@ -127,6 +136,22 @@ class CommandGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
         """List the subcommands in the order of their declaration."""
         return list(self.commands)
+
+
+class ArgumentOrCommandGroup(CommandGroup):
+    """A group with arguments of its own, unless the first word is the name of a subcommand."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Decide by the first word whether a subcommand is meant."""
+        first = next((word for word in args if not word.startswith("-")), None)
+        ctx.meta[_SUBCOMMAND_KEY] = first in self.commands
+        ctx.allow_interspersed_args = first not in self.commands
+        return super().parse_args(ctx, args)
+
+    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
+        """Return the parameters, without arguments if a subcommand is meant."""
+        params = super().get_params(ctx)
+        return [p for p in params if not isinstance(p, click.Argument)] if ctx.meta.get(_SUBCOMMAND_KEY) else params
 
 
 class LazyGroup(click.Group):

@@ -246,11 +246,24 @@ def _full_sections(report: StatusReport, now: float) -> Iterator[str]:
         yield "\nHook events"
         for hook in report.hooks[:_MAX_HOOKS]:
             yield _hook_line(hook)
+    yield from _evidence_lines(report)
     last_successes = {kind: info.last_success for kind, info in report.jobs.items() if info.last_success is not None}
     if last_successes:
         yield "\nLast runs"
         for kind, at in sorted(last_successes.items()):
             yield f"  {kind:<13} {format_duration(now - at)} ago"
+
+
+def _evidence_lines(report: StatusReport) -> Iterator[str]:
+    if report.evidence:
+        order = ("valid", "moved", "changed", "gone", "unknown")
+        counts = ", ".join(f"{report.evidence[state]} {state}" for state in order if report.evidence.get(state))
+        yield f"\nEvidence\n  {counts} (echod verify)"
+    if report.recall.offers:
+        recall = report.recall
+        shown = pluralize(recall.offers, "time", "times")
+        entries, sessions = pluralize(recall.entries, "entry", "entries"), pluralize(recall.sessions, "session")
+        yield f"\nRecall\n  {entries} shown {shown} in {sessions} (echod log --recall)"
 
 
 def _waiting_lines(job: WaitingJob, now: float) -> Iterator[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from echod.contract.evidence import ChangedEvidence, EvidenceInfo
 from echod.contract.status import SCHEMA, PackInfo, Timestamp
 
 
@@ -164,6 +165,7 @@ class ExplainReport(NamedTuple):
     role: str
     rules: tuple[RuleInfo, ...] = ()
     confirmed_by: tuple[str, ...] = ()
+    evidence: tuple[ChangedEvidence, ...] = ()
     verdict: str = ""
     weights: ScoreTermsInfo | None = None
     schema: int = SCHEMA
@@ -244,6 +246,51 @@ class LogReport(NamedTuple):
     """`echod log`."""
 
     jobs: tuple[LoggedJob, ...] = ()
+    schema: int = SCHEMA
+
+
+class IgnoredReportText(NamedTuple):
+    """A part of a report that is not taken. `injected`: it was not written by the run, or instructs agents."""
+
+    line: int
+    name: str
+    reason: str
+    injected: bool
+
+
+class IngestedReport(NamedTuple):
+    """A report: its new findings, those that were read before, and its statements about findings of other reports.
+
+    `unmatched` counts statements about findings that no report contains. `problem` is why the file was not read.
+    """
+
+    path: str
+    role: str
+    findings: int
+    known: int
+    resolutions: int
+    unmatched: int
+    ignored: tuple[IgnoredReportText, ...] = ()
+    problem: str | None = None
+
+
+class IngestedEntry(NamedTuple):
+    """A learning for the memory. `cause` is `recurring`, `confirmed`, `not a problem`, or `summary` (of the month)."""
+
+    store: str
+    role: str
+    layer: str
+    title: str
+    cause: str
+    runs: int
+
+
+class IngestReport(NamedTuple):
+    """`echod ingest`. `jobs` are the numbers of the jobs that did it; empty for a dry run."""
+
+    reports: tuple[IngestedReport, ...] = ()
+    entries: tuple[IngestedEntry, ...] = ()
+    jobs: tuple[int, ...] = ()
     schema: int = SCHEMA
 
 
@@ -438,6 +485,7 @@ class EntryHistory(NamedTuple):
     pinned: str | None
     jobs: tuple[EntryJobInfo, ...]
     archived: tuple[ArchivedText, ...]
+    evidence: tuple[EvidenceInfo, ...] = ()
 
 
 class ShowReport(NamedTuple):

@@ -4,14 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from echod.contract.evidence import EvidenceInfo
 from echod.contract.status import SCHEMA
-
-
-class EvidenceInfo(NamedTuple):
-    """A citation of an entry. `state` is `unknown` until the cited lines are compared with the file."""
-
-    cite: str
-    state: str
 
 
 class SearchResult(NamedTuple):
@@ -84,6 +78,34 @@ class BriefReport(NamedTuple):
     missing: tuple[MissingEvidence, ...]
     omitted: int
     notice: str | None = None
+    schema: int = SCHEMA
+
+
+class SolutionInfo(NamedTuple):
+    """A solution in `docs/solutions/`.
+
+    `state` is `current`, `stale`, `broken` or `superseded`, and `findings` are the reasons. A list does not look for
+    solutions that their own symptom does not find, and `echod remembrance check` does.
+    """
+
+    project: str
+    path: str
+    title: str
+    category: str
+    tags: tuple[str, ...]
+    date: str
+    confidence: str
+    verified_by: str
+    state: str
+    findings: tuple[str, ...] = ()
+
+
+class RemembranceReport(NamedTuple):
+    """`echod remembrance`: the solutions, the essays without front matter, and the files that cannot be read."""
+
+    solutions: tuple[SolutionInfo, ...] = ()
+    essays: tuple[str, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
     schema: int = SCHEMA
 
 

@@ -248,6 +248,16 @@ class HookEventCount:
     last: Timestamp | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class RecallInfo:
+    """How often hooks showed entries to agents: offers, different entries, and sessions. `last` is None without any."""
+
+    offers: int = 0
+    entries: int = 0
+    sessions: int = 0
+    last: Timestamp | None = None
+
+
 class PackInfo(NamedTuple):
     """A doc pack, installed or only in a registry. Unknown values are None.
 
@@ -304,6 +314,8 @@ class StatusReport:
     hooks: tuple[HookEventCount, ...] = ()
     packs: tuple[PackInfo, ...] = ()
     sessions: tuple[SessionsInfo, ...] = ()
+    evidence: dict[str, int] = field(default_factory=dict)
+    recall: RecallInfo = field(default_factory=RecallInfo)
     schema: int = SCHEMA
 
 

@@ -20,7 +20,7 @@ from echod.doctor.machine import (
     check_settings,
     check_watching,
 )
-from echod.doctor.programs import check_service_program
+from echod.doctor.programs import check_merge_driver, check_service_program
 from echod.doctor.projects import (
     check_excluded,
     check_missing_project,
@@ -89,6 +89,7 @@ def _check_listed_projects(context: DoctorContext, discovered: DiscoveredStores)
     for project in discovered.projects:
         stores = discovered.stores_in(project)
         yield from check_project(context, project, stores, _gate_verdict(context, project, stores))
+        yield from check_merge_driver(context, project, stores)
     yield from check_sessions(context, discovered.projects)
 
 
@@ -103,6 +104,7 @@ def _check_one_project(context: DoctorContext, discovered: DiscoveredStores, pro
     if own.projects:
         yield from check_project(context, project, own.stores, _gate_verdict(context, project, own.stores))
         yield from check_sessions(context, (project,))
+        yield from check_merge_driver(context, project, own.stores)
 
 
 def _check_unregistered(own: DiscoveredStores, project: Path) -> Iterator[Check]:

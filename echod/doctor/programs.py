@@ -1,4 +1,4 @@
-"""Check the programs that files of other programs name: each must exist and be this version of echod."""
+"""Check the programs that files of other programs name: each must exist, be this version of echod, and do its work."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import plistlib
 import re
 import shlex
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from echod.contract.commands import Check
-from echod.doctor.context import DoctorContext, passed, problem
+from echod.doctor.context import DoctorContext, command_line, note, passed, problem
+from echod.errors import EchodError, os_reason
 from echod.files import read_regular
 from echod.service.paths import service_file
+from echod.store.layout import Store
+from echod.sync.registration import ATTRIBUTE, ATTRIBUTES_FILE, DriverState, find_driver_state
 
 _VERSION_TIMEOUT_SECONDS = 20.0
 _MAX_SERVICE_FILE_BYTES = 1024 * 1024
@@ -30,6 +33,37 @@ def check_service_program(context: DoctorContext) -> Iterator[Check]:
         return  # the check of the service reports a missing or unreadable file
     if program is not None:
         yield _check_program("service-program", "service", program, context.version, file)
+
+
+def check_merge_driver(context: DoctorContext, project: Path, stores: Sequence[Store]) -> Iterator[Check]:
+    """Run the merge driver that git would run in a project whose attributes name it."""
+    attributes = project / ATTRIBUTES_FILE
+    try:
+        if ATTRIBUTE.encode() not in read_regular(attributes, _MAX_SERVICE_FILE_BYTES):
+            return
+        state = find_driver_state(project, stores, context.environ)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield problem("merge-driver", f"The attributes file cannot be read: {os_reason(error)}.", "", attributes)
+        return
+    except EchodError as error:
+        yield problem("merge-driver", str(error), "", project)
+        return
+    fix = command_line("echod", "sync", "setup", project)
+    match state:
+        case DriverState.BY_ENTRY:
+            yield passed("merge-driver", "Git merges the memory by entry.", project)
+        case DriverState.ONE_SIDED:
+            text = "The merge driver that git runs here would lose the entries of one side."
+            yield problem("merge-driver", text, fix, project)
+        case DriverState.BY_LINE:
+            text = "Git merges the memory by line, because its merge driver cannot run echod."
+            yield problem("merge-driver", text, fix, project)
+        case DriverState.NOT_CONFIGURED:
+            yield note("merge-driver", "Git merges the memory by line: this clone is not set up.", fix, project)
+        case DriverState.NO_ATTRIBUTE | DriverState.NO_GIT:
+            pass  # the attribute is for other files, or git does not run here
 
 
 def service_program(content: bytes, home: str) -> tuple[str, ...] | None:

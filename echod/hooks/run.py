@@ -1,7 +1,7 @@
 """Run `echod hook EVENT`: spool the event from standard input, print nothing, and exit with 0 even after an error.
 
-The one exception to "print nothing" is a summary of the project's memory at the start of a session, if the daemon
-keeps one ready (see `summary`).
+Two exceptions to "print nothing": a summary of the project's memory at the start of a session, if the daemon keeps one
+ready (see `summary`), and entries about what the agent does (see `recall`).
 """
 
 from __future__ import annotations
@@ -19,6 +19,9 @@ if TYPE_CHECKING:
     from typing import NoReturn
 
 EVENTS = ("task-completed", "session-start", "session-end", "pre-compact", "stop")
+RECALL_EVENTS = ("pre-tool-use", "post-tool-use-failure")
+"""Events that are answered with entries, or with nothing, and not reported."""
+
 STDIN_TIMEOUT_SECONDS = 2.0
 """How long an agent may take to send the event. It has the event ready, and ends its hooks after a few seconds."""
 
@@ -46,6 +49,12 @@ def run(arguments: list[str], environ: Mapping[str, str], platform: str) -> None
     event = arguments[0] if arguments else ""
     state = spool.state_directory(environ, platform)
     payload, size = _read_stdin(_STDIN)
+    if event in RECALL_EVENTS:
+        from echod.hooks import recall
+
+        if size <= spool.MAX_EVENT_BYTES:
+            os.write(_STDOUT, recall.answer(event, payload, state, environ, platform))
+        return
     _spool_event(os.path.join(state, "spool"), event, payload, size)
     if event == "session-start":
         from echod.hooks import summary

@@ -36,7 +36,7 @@ from echod.store.layout import Role
 if TYPE_CHECKING:
     from echod.memory.policy import OverLimit  # takes long to load
 
-_FORMAT = f"{__version__}/2"
+_FORMAT = f"{__version__}/3"
 """The content of an inspection depends on the version of echod that made it."""
 
 _MAX_CACHE_BYTES = 8 * 1024 * 1024
@@ -61,6 +61,19 @@ class EntrySummary(NamedTuple):
     suspicious_phrase: str | None
 
 
+class PromotableEntry(NamedTuple):
+    """An entry of a memory file that fulfils every rule of `echod promote`, with the category that fits best.
+
+    `sessions` is the number of sessions that must have referenced it; 0 if its confidence is enough.
+    """
+
+    id: str
+    title: str
+    category: str
+    content_digest: str
+    sessions: int
+
+
 class FileInspection(NamedTuple):
     """The contents of a file, as far as questions are asked about them.
 
@@ -73,6 +86,7 @@ class FileInspection(NamedTuple):
         protected_lines: lines that no rule ever removes, apart from pinned entries.
         suspicious: entries of a memory file that read like instructions to agents.
         digest: digest of its bytes.
+        promotable: entries of a memory file that could be solutions for people.
     """
 
     version: FileVersion | None
@@ -83,6 +97,7 @@ class FileInspection(NamedTuple):
     protected_lines: int = 0
     suspicious: tuple[EntrySummary, ...] = ()
     digest: str = ""
+    promotable: tuple[PromotableEntry, ...] = ()
 
     @property
     def modified_at(self) -> float:
@@ -307,7 +322,7 @@ def _decode(saved: Any) -> _FileRecord | None:
         _require(secrets is None or _is_count(secrets))
         if content is None:
             return _FileRecord(version, None, secrets)
-        lines, entries, problem, unreadable, protected_lines, suspicious, digest = content
+        lines, entries, problem, unreadable, protected_lines, suspicious, digest, promotable = content
         summaries = tuple(
             EntrySummary(identity, title, normalized, None if layer is None else Layer(layer), content_digest, phrase)
             for identity, title, normalized, layer, content_digest, phrase in suspicious
@@ -319,7 +334,12 @@ def _decode(saved: Any) -> _FileRecord | None:
             text for text in (problem, unreadable, *(one.suspicious_phrase for one in summaries)) if text is not None
         ]
         _require(*(isinstance(text, str) for text in texts))
-        inspection = FileInspection(version, lines, entries, problem, unreadable, protected_lines, summaries, digest)
+        proposals = tuple(PromotableEntry(*proposal) for proposal in promotable)
+        _require(*(isinstance(text, str) for proposal in proposals for text in proposal[:-1]))
+        _require(*(_is_count(proposal.sessions) for proposal in proposals))
+        inspection = FileInspection(
+            version, lines, entries, problem, unreadable, protected_lines, summaries, digest, proposals
+        )
         return _FileRecord(version, inspection, secrets)
     except GARBLED_ERRORS:
         return None

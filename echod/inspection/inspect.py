@@ -7,14 +7,17 @@ Read-only, apart from the entries that `plan_maintenance` records on request. Im
 from __future__ import annotations
 
 import hashlib
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 
+from echod.evidence.book import record_evidence
+from echod.evidence.verifier import EvidenceVerifier
 from echod.files import FileVersion
-from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PrunePreview
-from echod.inspection.entry_facts import get_facts, get_knowledge_facts, read_document, record_and_get_facts
+from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PromotableEntry, PrunePreview
+from echod.inspection.entry_facts import get_facts, get_knowledge_facts, read_document, record_entries
 from echod.inspection.review import (
     Information,
     LayerClaim,
@@ -34,9 +37,10 @@ from echod.memory.policy.promote import find_recurring
 from echod.memory.policy.scoring import count_document_lines, leaves_block_open
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.similarity import bare_title, learning_of
+from echod.memory.solutions.promotion import entry_digest, sessions_to_promote, suggest_category
 from echod.state.entries import EntryStore
 from echod.store.journal.notices import CLAIM, Question
-from echod.store.layout import MEMORY, Role
+from echod.store.layout import MEMORY, Role, global_root
 from echod.store.snapshot import content_digest
 
 _NOT_REPLACED_REASONS: Mapping[str, str] = {
@@ -70,8 +74,20 @@ def inspect_file(file: Path, version: FileVersion, data: bytes) -> tuple[FileIns
         protected_lines=_protected_lines(document),
         suspicious=suspicious,
         digest=digest,
+        promotable=tuple(_promotable_entries(file.parent.name, document)) if file.name == MEMORY else (),
     )
     return inspection, document
+
+
+def _promotable_entries(role_name: str, document: Document) -> Iterator[PromotableEntry]:
+    """Yield the entries that `echod promote` would accept as they are, some only after enough references."""
+    etched = [block.entry is not None and block.entry.layer is Layer.ETCHED for block in document.blocks]
+    if not any(etched):
+        return
+    for identity, block in zip(entry_ids(role_name, document), document.blocks, strict=True):
+        if identity is not None and block.entry is not None and (sessions := sessions_to_promote(block)) is not None:
+            category = suggest_category(block).value
+            yield PromotableEntry(identity, block.entry.title, category, entry_digest(block), sessions)
 
 
 def summarize_entries(role_name: str, document: Document) -> Iterator[EntrySummary]:
@@ -109,13 +125,26 @@ def plan_maintenance(
     if entries is None:
         facts = Facts()
     elif record:
-        facts = record_and_get_facts(role, entries, policy, today, document)
+        record_entries(entries, role, document, today)
+        _record_evidence(role, entries, document)
+        facts = get_facts(role, entries, policy, today, document)
     else:
         facts = get_facts(role, entries, policy, today, document)
     prune = plan_prune(role.name, document, facts, policy, today)
     preview = PrunePreview(prune.summary, prune.extent, prune.over_limit)
     recurring = find_recurring(role.name, document, facts, policy, today)
     return MaintenancePlan(None if prune.memory is None else prune.summary, preview, recurring)
+
+
+def _record_evidence(role: Role, entries: EntryStore, document: Document) -> None:
+    """Take the fingerprints of lines that entries cite for the first time, and record the states of all."""
+    if global_root(role.store) is not None:
+        return  # its entries come from many projects
+    verifier = EvidenceVerifier(role.store.project, time.time())
+    try:
+        record_evidence(entries.fingerprints, verifier, role.store.key, role.name, document)
+    finally:
+        verifier.close()
 
 
 def _protected_lines(document: Document) -> int:

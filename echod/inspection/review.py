@@ -40,6 +40,9 @@ _ID_DIGITS = 8
 DISMISS_EFFECT = "it is not listed again, and nothing else changes"
 """The effect of dismissing any item."""
 
+_MAX_PROPOSALS = 3
+"""How many entries of a store are proposed as solutions at a time. The next follow when these are answered."""
+
 _WRONG_NAME_PROBLEM = "its name is not the name of a findings file"
 
 log = get_logger(__name__)
@@ -58,6 +61,7 @@ class ReviewKind(StrEnum):
     QUARANTINED = "quarantined"
     UNDONE = "undone"
     OVER_LIMIT = "over-limit"
+    PROMOTABLE = "promotable"
 
 
 class LayerClaim(NamedTuple):
@@ -308,7 +312,9 @@ class ReviewCollector:
             if item.id not in answered
         }
         self._question_caches[store.key].evict_unused()
-        return tuple(sorted(items.values(), key=lambda item: (item.since, item.id)))
+        found = sorted(items.values(), key=lambda item: (item.since, item.id))
+        later = [item.id for item in found if item.kind == ReviewKind.PROMOTABLE][_MAX_PROPOSALS:]
+        return tuple(item for item in found if item.id not in later)
 
     def _collect_all(
         self,
@@ -325,6 +331,7 @@ class ReviewCollector:
         for role in roles:
             memory = self._inspections.inspect(role.memory)
             yield from _suspicious_items(role, memory)
+            yield from self._promotable_items(role, memory, maintenance, now)
             yield from self._prune_items(role, memory, maintenance, held.get(role.name), now, has_pins=has_pins)
             yield from self._quarantined_items(role)
         for findings in restored:
@@ -397,6 +404,36 @@ class ReviewCollector:
             content = (over.limit, over.protected, over.pinned, over.not_removable)
             text = f"It stays too long: {over.description}"
             yield new_item(role, ReviewKind.OVER_LIMIT, content, memory.modified_at, text, (), Information())
+
+    def _promotable_items(
+        self, role: Role, memory: FileInspection, maintenance: MaintenancePolicy, now: float
+    ) -> Iterator[OpenReviewItem]:
+        """Yield the entries that could become solutions for people."""
+        excluded = {entry.id for entry in memory.suspicious}
+        if any(entry.sessions for entry in memory.promotable):
+            excluded |= self._with_few_references(role, memory, maintenance, now)
+        for entry in memory.promotable:
+            if entry.id not in excluded:
+                command = f"echod promote {entry.id} --category {entry.category}"
+                text = f"This entry could be a solution for people. To promote it: {command}"
+                content = (entry.id, entry.content_digest)
+                kind, since = ReviewKind.PROMOTABLE, memory.modified_at
+                yield new_item(role, kind, content, since, text, (entry.title,), Information())
+
+    def _with_few_references(
+        self, role: Role, memory: FileInspection, maintenance: MaintenancePolicy, now: float
+    ) -> set[str]:
+        """Return the ids of the entries that too few sessions have referenced to be promoted."""
+        wanted = {entry.id: entry.sessions for entry in memory.promotable if entry.sessions}
+        if self._entries is None:
+            return set(wanted)
+        days, project = maintenance.policy.relevance_days, str(role.store.project)
+        facts = self._entries.get_facts(role.store.key, role.name, project, local_date(now), days, ids=wanted)
+        return {
+            identity
+            for identity, sessions in wanted.items()
+            if identity not in facts.histories or facts.histories[identity].references < sessions
+        }
 
     def _quarantined_items(self, role: Role) -> Iterator[OpenReviewItem]:
         """Yield the findings files in a role's quarantine."""

@@ -45,6 +45,7 @@ from echod.memory.policy.manual import (
     ResetPlan,
     Restoration,
     change_layer,
+    change_verified,
     plan_reset,
     remove_entries,
     restore_entry,
@@ -138,6 +139,21 @@ def set_layer(context: JobContext, entry: str, layer: Layer) -> JobOutcome:
             return JobDone(f"{entry} is {layer.value} already", changed=False)
         writes = [write_memory(view, after.render())]
         return Proposal(change_set(view, JobKind.RAISE, f"{entry} is now {layer.value}", writes))
+
+    return plan_memory_and_commit(context, planner)
+
+
+def verify(context: JobContext, entry: str) -> JobOutcome:
+    """Set the day on which an entry of the memory file, given by its full id, was last verified to today."""
+
+    def planner(view: RoleView, document: Document, today: date) -> Proposal | JobOutcome:
+        after = change_verified(view.role.name, document, entry, today)
+        if isinstance(after, EditRefusal):
+            return JobBlocked(f"{entry} stays as it is: {after.reason}")
+        if after is document:
+            return JobDone(f"{entry} was verified today already", changed=False)
+        writes = [write_memory(view, after.render())]
+        return Proposal(change_set(view, JobKind.VERIFY, f"{entry} was verified on {today}", writes))
 
     return plan_memory_and_commit(context, planner)
 

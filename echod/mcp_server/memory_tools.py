@@ -89,6 +89,7 @@ class MemoryTools:
         answer = self._session.finder.search(self._session.sources(scope), request)
         self._session.take_signals()
         related = self._related(answer.results)
+        evidence = self._evidence(answer.results)
         highest = max((found.score for found in answer.results), default=1.0) or 1.0
         entries = [
             {
@@ -98,7 +99,7 @@ class MemoryTools:
                 "composite_score": round(found.score, 4),
                 "score_factors": _score_factors(found, highest, request.near),
                 "related_entries": related.get(found.id, []),
-                "evidence": [{"cite": cite, "state": "unknown"} for cite in found.citations],
+                "evidence": evidence[found.row],
                 **({"suspicious": True} if found.suspicious else {}),
             }
             for found in answer.results
@@ -120,6 +121,16 @@ class MemoryTools:
             **notices,
             **({"problems": problems} if problems else {}),
         }
+
+    def _evidence(self, documents: Sequence[FoundDocument]) -> dict[int, list[Answer]]:
+        """Return the states of each document's citations, by its row."""
+        with self._session.evidence_reader() as reader:
+            return {
+                document.row: [
+                    {"cite": checked.cite, "state": checked.state.value} for checked in reader.check(document)
+                ]
+                for document in documents
+            }
 
     def _related(self, documents: Sequence[FoundDocument]) -> Mapping[str, list[Answer]]:
         related = self._session.related_to(documents)
@@ -143,13 +154,14 @@ class MemoryTools:
         found = self._find(ids, scope)
         self._session.take_signals()
         self._session.record_access(_countable(found))
+        evidence = self._evidence(found)
         return {
             "entries": [
                 {
                     **_summary(document),
                     "full_content": document.body,
                     "file_path": document.path,
-                    "evidence": [{"cite": cite, "state": "unknown"} for cite in document.citations],
+                    "evidence": evidence[document.row],
                     **({"suspicious": True} if document.suspicious else {}),
                 }
                 for document in found
@@ -256,7 +268,8 @@ class MemoryTools:
         lines = arguments.number("lines", DEFAULT_LINES, low=MIN_LINES, high=_MAX_LINES)
         roles = frozenset(arguments.texts("roles", schemas.MAX_IDS))
         request = BriefRequest(arguments.text("text"), files, roles, lines)
-        brief = make_brief(self._session.finder, self._session.sources("all"), request)
+        with self._session.evidence_reader() as reader:
+            brief = make_brief(self._session.finder, self._session.sources("all"), request, reader.check)
         return {"text": render_brief(brief, request), "context_preamble": DATA_NOTICE, "omitted": brief.omitted}
 
     def _learn(self, arguments: Arguments) -> Answer:

@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
+from echod.app.evidence import EvidenceReader
 from echod.app.search import SearchLocations, SearchScope
 from echod.clock import local_date
 from echod.errors import StateError
@@ -75,6 +76,10 @@ class ServerSession:
         project = self.locations.sources(SearchScope.PROJECT, stores) if scope != SearchScope.GLOBAL else ()
         shared = self.locations.sources(SearchScope.GLOBAL, ()) if scope != SearchScope.PROJECT else ()
         return (*project, *shared)
+
+    def evidence_reader(self) -> EvidenceReader:
+        """Return a reader that checks citations as of now."""
+        return EvidenceReader(self._paths, self._clock())
 
     def take_signals(self) -> None:
         """Remove the signals by which other programs announce changes, since every answer is up to date anyway.

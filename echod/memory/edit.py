@@ -17,7 +17,7 @@ from echod.memory.model import Block, Entry, Field, Form, Layer, Span
 from echod.memory.recurrence import Recurrence, without_recurrence
 
 # The order of the fields in all forms.
-_FIELD_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes")
+_FIELD_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes", "promoted_to")
 
 
 def with_verified(block: Block, day: date) -> Block:
@@ -65,6 +65,32 @@ def with_layer(block: Block, layer: Layer) -> Block:
     return parse_block(text)
 
 
+def with_promoted_to(block: Block, path: str) -> Block:
+    """Return the block with the path of the solution that was made of its entry."""
+    entry = _require_entry(block)
+    field = _find_field(entry, "promoted_to")
+    if field is not None and field.value == path:
+        return block
+    return parse_block(_set_field(block.text, entry, "promoted_to", path, lambda value: Span(0, len(value))))
+
+
+def with_source(block: Block, source: str) -> Block:
+    """Return the block with this value as its source, as it would be written. The entry has a source."""
+    return _with_value(block, "source", source)
+
+
+def with_evidence(block: Block, evidence: str) -> Block:
+    """Return the block with this value as its evidence, as it would be written. The entry has evidence."""
+    return _with_value(block, "evidence", evidence)
+
+
+def _with_value(block: Block, name: str, value: str) -> Block:
+    field = _find_field(_require_entry(block), name)
+    if field is None:
+        raise ValueError(f"the entry has no {name} to change")
+    return block if field.value == value else parse_block(_replace_span(block.text, field.span, value))
+
+
 def with_recurrence(block: Block, recurrence: Recurrence) -> Block | None:
     """Return the block with this remark behind the source of its entry; None for an entry without a source."""
     entry = _require_entry(block)
@@ -107,13 +133,13 @@ def _add_field(text: str, entry: Entry, name: str, value: str) -> str:
     has_body = entry.body.end > entry.body.start
     head = [field for field in entry.fields if not has_body or field.span.start < entry.body.start]
     if not head:
-        return _add_first_field(text, entry, f"**{name.title()}**: {value}")
+        return _add_first_field(text, entry, f"**{name.capitalize()}**: {value}")
     earlier = _FIELD_ORDER[: _FIELD_ORDER.index(name)]
     before = [field for field in head if field.name in earlier]
     neighbour = before[-1] if before else head[0]
     line_start = text.rfind("\n", 0, neighbour.span.start) + 1
     prefix, written_name = text[line_start : neighbour.span.start].split("**")[:2]
-    line = f"{prefix}**{name.title() if written_name[0].isupper() else name}**: {value}"
+    line = f"{prefix}**{name.capitalize() if written_name[0].isupper() else name}**: {value}"
     if not before:
         return text[:line_start] + line + _line_ending(text) + text[line_start:]
     end = _line_content_end(text, neighbour.span.end)

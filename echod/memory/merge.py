@@ -94,6 +94,21 @@ def appended_blocks(before: Document, after: Document) -> tuple[Block, ...] | No
     return None if new[last][len(old[last]) :].strip() else after.blocks[len(before.blocks) :]
 
 
+def merge_lines(base: str, visible: str, other: str) -> str | None:
+    """Return both edits of one block, if they change different lines or agree; None if they contradict each other."""
+    lines = base.rstrip().splitlines(keepends=True)
+    visible_lines, other_lines = (text.rstrip().splitlines(keepends=True) for text in (visible, other))
+    visible_edits = _edits(lines, visible_lines)
+    other_edits = [edit for edit in _edits(lines, other_lines) if edit not in visible_edits]
+    if any(_overlap(a, b) for a in visible_edits for b in other_edits):
+        return None
+    merged = list(lines)
+    for start, end, new in sorted([*visible_edits, *other_edits], reverse=True):
+        merged[start:end] = new
+    tail = visible[len(visible.rstrip()) :]
+    return "".join(merged).rstrip() + tail
+
+
 @dataclass(slots=True)
 class _Piece:
     """A block of the result, and its position in the visible file (None: added)."""
@@ -167,7 +182,7 @@ class _ThreeWayMerge:
             return other
         if is_truncated(other, visible):
             return visible
-        text = None if base is None else _merge_lines(base.text, visible.text, other.text)
+        text = None if base is None else merge_lines(base.text, visible.text, other.text)
         if text is None:
             return self._prefer_newer(visible, other)
         both = Block(text, visible.entry)
@@ -224,21 +239,6 @@ def _chain(start: _Piece, followers: Mapping[int, _Piece]) -> Iterator[_Piece]:
 
 def _has_same_content(one: Block, other: Block) -> bool:
     return block_content(one) == block_content(other)
-
-
-def _merge_lines(base: str, visible: str, other: str) -> str | None:
-    """Return both edits of one block, if they change different lines."""
-    lines = base.rstrip().splitlines(keepends=True)
-    visible_lines, other_lines = (text.rstrip().splitlines(keepends=True) for text in (visible, other))
-    visible_edits = _edits(lines, visible_lines)
-    other_edits = _edits(lines, other_lines)
-    if any(_overlap(a, b) for a in visible_edits for b in other_edits):
-        return None
-    merged = list(lines)
-    for start, end, new in sorted([*visible_edits, *other_edits], reverse=True):
-        merged[start:end] = new
-    tail = visible[len(visible.rstrip()) :]
-    return "".join(merged).rstrip() + tail
 
 
 def _edits(before: list[str], after: list[str]) -> list[_Edit]:

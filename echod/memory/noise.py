@@ -38,9 +38,9 @@ _COMPLETED = re.compile(r"task completed: *", re.IGNORECASE)
 _CONTEXT = re.compile(r"context: *", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt]")
 _FENCE = re.compile(r"`{3}\w*|~{3}\w*")
-_NUMBERED = re.compile(r"(?:[-_]?(?:[a-z]?\d+))+$", re.IGNORECASE)
+_NUMBER_BACKWARDS = re.compile(r"(?:\d[a-z]?[-_]?)+", re.IGNORECASE)  # linear only from the end of the name
 _PASSING_WORD = re.compile(r"\d|^tmp$")
-_PATH_BELOW_TMP = re.compile(r"\S*\btmp/\S*")
+_BELOW_TMP = re.compile(r"\btmp/")
 _COMPLETE = re.compile(r"[.!?:;)\]\"'`\u201d\u2026]\W*$")
 _MAX_LENGTH = 4_000  # characters of a description that are read
 
@@ -58,7 +58,8 @@ class NoiseItem:
     def agent_kind(self) -> str:
         """The name of the agent without its number: `ward` for `rune-review-17/ward-w2-3`."""
         name = (self.entry.source or "").rpartition("/")[2]
-        return _NUMBERED.sub("", name) or name
+        number = _NUMBER_BACKWARDS.match(name[::-1])
+        return name[: -number.end()] or name if number else name
 
     @cached_property
     def workflow(self) -> str:
@@ -259,5 +260,6 @@ def summarize_routine(items: Sequence[NoiseItem], summary: NoiseItem | None) -> 
 
 
 def _comparison_words(text: str) -> frozenset[str]:
-    words = (stem(word) for word in tokenize(fold(_PATH_BELOW_TMP.sub(" ", text[:_MAX_LENGTH]))))
+    kept = " ".join(part for part in text[:_MAX_LENGTH].split() if not _BELOW_TMP.search(part))
+    words = (stem(word) for word in tokenize(fold(kept)))
     return frozenset(word for word in words if not _PASSING_WORD.search(word))

@@ -45,6 +45,7 @@ _SIGNAL_TEAM = re.compile(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
 _SIGNAL_TASK = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _MARKUP = re.compile(r"`{3,}|~{3,}|<!--|-->")
 _DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
+_SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'`\u201d\u2019]*+(?=[ \\])|[\u3002\uff01\uff1f]")
 _SPACE_CATEGORIES = frozenset({"Zs", "Zl", "Zp"})
 _SEPARATING_CONTROLS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
@@ -228,7 +229,13 @@ def _redact_and_truncate(*lines: str) -> list[str]:
         clean = [redact(line).text for line in lines]
     # A run too long for a secret may look like one, or be one, after truncation.
     limit = MAX_TEXT_LENGTH
-    return [line if len(line) <= limit else redact(line[:limit]).text[:limit].rstrip() for line in clean]
+    return [line if len(line) <= limit else _end_at_sentence(redact(line[:limit]).text[:limit]) for line in clean]
+
+
+def _end_at_sentence(text: str) -> str:
+    """Return a text that was cut off without its last, incomplete sentence, unless that is most of it."""
+    ends = [end.end() for end in _SENTENCE_END.finditer(text)]
+    return text[: ends[-1]].rstrip() if ends and ends[-1] >= len(text) // 2 else text.rstrip()
 
 
 def _clean_line(text: str) -> str:

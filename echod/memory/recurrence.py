@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _REMARK = re.compile(
-    rf"[ \t]*\(([0-9]{{1,9}}) times in ([0-9]{{1,9}}) workflows?, ({_DAY}) to ({_DAY})\)[ \t]*\Z", re.ASCII
+    rf"(?<![ \t])[ \t]*\(([0-9]{{1,9}}) times in ([0-9]{{1,9}}) workflows?, ({_DAY}) to ({_DAY})\)[ \t]*\Z", re.ASCII
 )
 
 

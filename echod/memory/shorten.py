@@ -26,12 +26,13 @@ _GENERIC_HEADING = re.compile(
     re.IGNORECASE,
 )
 _HEADING_LEVEL = re.compile(r" {0,3}(#{1,6})")
-_NUMBER_CELL = re.compile(r"[~<>=+\-\u2212\u00b1]*\s*[0-9][0-9.,:/ ]*\s*(?:%|[a-zA-Z]{1,7})?\s*(?:\([^)]*\))?")
+_NUMBER_CELL = re.compile(r"[~<>=+\-\u2212\u00b1]*\s*[0-9][0-9.,:/ ]*+\s*+(?:(?:%|[a-zA-Z]{1,7})\s*+)?(?:\([^)]*\))?")
 _PLACEHOLDER = re.compile(
     r"[\W_]*(?:none|n/?a|nothing|null|tbd|todo|empty|not applicable|no (?:findings?|entries|issues?|echoes)(?: yet)?"
     r"|(?:nothing|none) (?:yet|so far|to report|here))?[\W_]*",
     re.IGNORECASE,
 )
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MAX_HEADING_WORDS = 6  # words of a heading that announces figures, not a statement about them
 _MIN_TABLE_ROWS = 4  # head, rule, two rows
 
@@ -120,7 +121,8 @@ def entry_learnings(block: Block) -> tuple[str, ...]:
 
 def has_content(block: Block) -> bool:
     """Return whether an entry has content: a learning, or a title that names a thing or states a rule."""
-    if any(not _PLACEHOLDER.fullmatch(part.words) for part in learnings(split_body(block.body))):
+    texts = (_COMMENT.sub("", part.words) for part in learnings(split_body(block.body)))
+    if any(not _PLACEHOLDER.fullmatch(text) for text in texts):
         return True
     title = block.entry.title if block.entry else ""
     return not NameCounts([title]).judge(title).is_routine

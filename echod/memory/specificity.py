@@ -19,8 +19,8 @@ _MAX_LENGTH = 20_000  # characters of a text that are judged
 
 _NAME = re.compile(
     r"`[^`\n]{2,80}`"  # anything that its writer marked as code
-    r"|(?<![\w/.-])[\w.@~-]*/[\w./@*~-]*\w"  # paths
-    r"|\b[\w-]+\.(?:c|cc|cfg|cpp|cs|css|go|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|proto|py|rb|rs"
+    r"|(?<![\w/.@~-])[\w.@~-]*/[\w./@*~-]{0,400}\w"  # paths
+    r"|\b[\w-]{1,100}\.(?:c|cc|cfg|cpp|cs|css|go|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|proto|py|rb|rs"
     r"|scss|sh|sql|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig)\b"
     r"|(?<![\w-])--?[a-zA-Z][\w-]*(?![\w-])"  # flags
     r"|\b[A-Z][A-Z0-9]*-[0-9]{1,6}\b"  # ids of findings

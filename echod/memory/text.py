@@ -7,7 +7,7 @@ first, so that an invisible character inside a word deceives neither.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 # Soft hyphen, joiners, zero-width, bidi controls, variation selectors, byte order mark, tag characters.
 _INVISIBLE = (
@@ -61,6 +61,21 @@ def hides_text(text: str) -> bool:
     if _BIDI_OVERRIDE.search(text) or _INVISIBLE_RUN.search(text):
         return True
     return _TAGS.search(text) is not None and _TAGS.search(_FLAG.sub("", text)) is not None
+
+
+def find_enclosed(text: str, opening: str, closing: str) -> Iterator[tuple[int, int]]:
+    """Yield where the texts between two marks begin and end.
+
+    An opening without an end is skipped. The time is linear in the text, unlike that of an expression.
+    """
+    end = 0
+    while (start := text.find(opening, end)) >= 0:
+        start += len(opening)
+        close = text.find(closing, start)
+        if close < 0:
+            return
+        yield start, close
+        end = close + len(closing)
 
 
 def capitalize(text: str) -> str:

@@ -35,6 +35,7 @@ class ProjectSettings(NamedTuple):
 
     Attributes:
         observe: whether completed tasks become observations.
+        recall: whether hooks may show entries to agents.
         maintain_tracked: whether prune and compress also run without a request where git tracks the files.
         memory_line_limit: the line limit of a memory file that the project requests; None for the user's own.
         version_controlled: whether git is to track the store; None if the project does not set it.
@@ -47,6 +48,7 @@ class ProjectSettings(NamedTuple):
     observe: bool = True
     prune: bool = True
     compress: bool = True
+    recall: bool = True
     maintain_tracked: bool = False
     memory_line_limit: int | None = None
     version_controlled: bool | None = None
@@ -121,6 +123,7 @@ def _parse_settings(data: bytes, file: Path) -> LoadedProjectSettings:
         observe=section.boolean("observe") is not False and section.boolean("auto_observation") is not False,
         prune=section.boolean("prune") is not False,
         compress=section.boolean("compress") is not False,
+        recall=section.boolean("recall") is not False and section.boolean("hooks.recall") is not False,
         maintain_tracked=section.boolean("maintain_tracked") is True,
         memory_line_limit=section.integer("memory_line_limit", minimum=100),
         version_controlled=section.boolean("version_controlled"),

@@ -20,6 +20,7 @@ from echod.projects.maintenance import MaintenancePolicy
 from echod.state.job import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store
+from echod.workflows.reports import find_reports
 
 log = get_logger(__name__)
 
@@ -32,6 +33,8 @@ class NeedSettings(NamedTuple):
 
     Attributes:
         quiet_seconds: the time for which a findings file must be unchanged.
+        sync_minutes: the time between two exchanges with the project's remote; 0 for none.
+        ingest: whether the reports of workflows become memory.
         mode: "report" or "maintain". It is part of a fingerprint, so that reported work is done when the mode changes.
     """
 
@@ -39,6 +42,8 @@ class NeedSettings(NamedTuple):
     consolidate: bool
     mode: str
     maintenance: MaintenancePolicy
+    sync_minutes: float = 0.0
+    ingest: bool = False
 
 
 class ReadProblem(NamedTuple):
@@ -79,6 +84,13 @@ def find_needs(
             log.exception("role_left_alone", role=str(role.path))
             problems.append(ReadProblem(str(role.path), left_alone_text(str(role.path), error)))
     needs += [_observe_need(store, role, names, settings, now) for role, names in observations.items()]
+    if settings.sync_minutes and store == layout.find_stores_in_resolved_root(store.project)[0]:
+        needs.append(_sync_need(store, settings.sync_minutes, settings.mode, now))
+    try:
+        if settings.ingest and roles and (ingest_need := _ingest_need(store, settings, now)):
+            needs.append(ingest_need)
+    except OSError as error:
+        problems.append(read_problem(Path(error.filename or store.project), error))
     return NeedsReport(tuple(needs), tuple(problems))
 
 
@@ -120,6 +132,29 @@ def _observe_need(store: Store, role: str, names: Sequence[str], settings: NeedS
         fingerprint=hashlib.sha256("\n".join([settings.mode, *sorted(names)]).encode()).hexdigest()[:16],
         reason=f"{len(names)} completed {'task' if len(names) == 1 else 'tasks'} reported by agents",
         due=now,
+    )
+
+
+def _sync_need(store: Store, minutes: float, mode: str, now: float) -> Need:
+    """Return the need of an exchange with the remote, which is another one in each period."""
+    period = int(now // (minutes * 60))
+    reason = f"exchanged with its remote every {minutes:g} minutes"
+    return Need(JobKind.SYNC, store.key, "", f"{mode} {minutes:g} {period}", reason, now)
+
+
+def _ingest_need(store: Store, settings: NeedSettings, now: float) -> Need | None:
+    """Return the need to read the reports of the project. The first of its stores takes them."""
+    reports = find_reports(store.project)
+    if not reports or store != layout.find_stores_in_resolved_root(store.project)[0]:
+        return None
+    inputs = [settings.mode, *(f"{each.path}\0{each.inode}\0{each.size}\0{each.modified}" for each in reports)]
+    return Need(
+        kind=JobKind.INGEST,
+        store=store.key,
+        role="",
+        fingerprint=hashlib.sha256("\n".join(inputs).encode(errors="surrogateescape")).hexdigest()[:16],
+        reason=f"{len(reports)} {'report' if len(reports) == 1 else 'reports'} of workflows",
+        due=min(reports[0].modified, now) + settings.quiet_seconds,
     )
 
 

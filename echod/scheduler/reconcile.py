@@ -25,6 +25,7 @@ from echod.memory.text import pluralize
 from echod.projects.maintenance import MaintenancePolicy, request_only_reason
 from echod.scheduler.needs import NeedSettings, NeedsReport, ReadProblem, find_needs, read_problem, stat_if_present
 from echod.sessions.needs import SessionNeedFinder
+from echod.sessions.roots import SessionError
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind, Need
 from echod.state.queue import JobQueue
@@ -86,7 +87,12 @@ def queue_maintenance(
             )
         except (BusyError, StoreError) as error:
             report = NeedsReport((), (ReadProblem(store.key, str(error)),))
-    session_needs = () if session_need_finder is None else session_need_finder.find(store, settings.mode, now)
+    session_needs: tuple[Need, ...] = ()
+    if session_need_finder is not None:
+        try:
+            session_needs = session_need_finder.find(store, settings.mode, now)
+        except SessionError as error:
+            report = NeedsReport(report.needs, (*report.problems, ReadProblem(store.key, str(error))))
     needs = (*findings_report.needs, *report.needs, *session_needs)
     problems = tuple(dict.fromkeys((*findings_report.problems, *report.problems)))
     for need in (*report.needs, *session_needs):

@@ -15,7 +15,7 @@ import structlog
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.isolation import error_reason
-from echod.jobs import archive, compress, consolidate, observe, promote, prune
+from echod.jobs import archive, compress, consolidate, ingest, observe, promote, prune
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -82,7 +82,9 @@ class Worker:
         job_settings: Callable[[Path], JobSettings],
         observe_context: observe.ObserveContext,
         session_services: archive.SessionServices,
+        validator: ingest.Validator | None,
         entries: EntryStore,
+        exchange: Callable[[JobResources, Path], JobOutcome],
         is_alive: Callable[[ProcessIdentity], bool],
         clock: Callable[[], float],
     ) -> None:
@@ -92,7 +94,9 @@ class Worker:
         self._job_settings = job_settings
         self._observe_context = observe_context
         self._session_services = session_services
+        self._validator = validator
         self._entries = entries
+        self._exchange = exchange
         self._is_alive = is_alive
         self._clock = clock
         self._findings_cache = FindingsCache()
@@ -223,6 +227,10 @@ class Worker:
             resources = JobResources(
                 job.id, self._engine, self._entries, maintenance.policy, gate, self._clock, settings.allow_writes
             )
+            if job.kind is JobKind.SYNC:  # it locks each role that receives something
+                return FinishedJob(job, self._exchange(resources, store.project))
+            if job.kind is JobKind.INGEST:
+                return FinishedJob(job, ingest.run_for_project(resources, store, self._validator))
             with resources.open_role(role) as context:
                 return FinishedJob(job, self._dispatch(job, context, settings))
         except BusyError:

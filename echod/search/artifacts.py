@@ -34,18 +34,18 @@ _MAX_TITLE_LENGTH: Final = 120
 _MARKER: Final = re.compile(r"<!--\s*RUNE:FINDING\b(?!:)(?P<attributes>[^>]*?)-->")
 _RESOLVED: Final = re.compile(r"<!--\s*RESOLVED:(?P<id>[^:\s]+):(?P<status>[A-Z_]+)\s*-->")
 _CLOSING: Final = re.compile(r"<!--\s*(?:/RUNE:FINDING|RUNE:FINDING:END|/RESOLVED)\b[^>]*-->")
-_ATTRIBUTE: Final = re.compile(r"(\w+)=\"([^\"]*)\"")
+_ATTRIBUTE: Final = re.compile(r"\b(\w+)=\"([^\"]*)\"")
 _POSITIONAL: Final = re.compile(r"\s*([A-Za-z][\w-]*)\s+(P[1-3])\s*", re.IGNORECASE)
-_ITEM: Final = re.compile(r"\s{0,3}(?:[-*]\s+(?:\[[ xX]\]\s+)?)?\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*(?P<title>[^*]*)\*\*")
-_HEADING: Final = re.compile(r"(?P<level>#{1,6})\s+(?P<text>.+?)\s*#*\s*$")
+_ITEM: Final = re.compile(r"\s{0,3}(?:[-*]\s+(?:\[[ xX]\]\s+)?)?\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*]*)\*\*")
+_HEADING: Final = re.compile(r"(?P<level>#{1,6})\s+(?P<text>\S(?:.*[^\s#])?)[\s#]*$")
 _FINDING_HEADING: Final = re.compile(
-    r"\[?(?P<id>[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+)\]?\s*(?:\((?P<p>P[1-3])\))?\s*:\s*(?P<title>.+)"
+    r"\[?(?P<id>[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+)\]?\s*+(?:\((?P<p>P[1-3])\)\s*+)?:\s*(?P<title>.+)"
 )
 _SEVERITY: Final = re.compile(r"\bP([1-3])\b")
 _LOCATION: Final = re.compile(r"(?:\bin\s+|\*\*File\*\*:\s*)`?(?P<path>[\w./@+-]+(?::\d+)?)`?")
 _FENCE: Final = re.compile(r"\s*(?:```|~~~)")
 _LEVEL_OF_SECTION: Final = 2
-TITLE: Final = re.compile(r"(?P<id>\S+)(?: \((?P<severity>P[1-3])\))?: (?P<title>.*)", re.DOTALL)
+TITLE: Final = re.compile(r"\A(?P<id>\S{1,200})(?: \((?P<severity>P[1-3])\))?: (?P<title>.*)", re.DOTALL)
 """The form of the title of a finding."""
 
 

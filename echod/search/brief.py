@@ -7,11 +7,13 @@ as data.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from echod.evidence.verifier import CheckedCitation
+from echod.memory.evidence.compare import EvidenceState
 from echod.memory.model import Layer
 from echod.memory.similarity import Learning, LearningFeatures, SimilarityThresholds, compare_learnings, features_of
 from echod.search.documents import DocumentKind, DocumentScope, DocumentSource
@@ -45,11 +47,15 @@ class Conflict(NamedTuple):
     difference: str
 
 
-class MissingCitation(NamedTuple):
-    """An entry that cites a file which is not at that path."""
+class StaleCitation(NamedTuple):
+    """An entry that cites lines which moved, were changed, or are gone."""
 
     document: FoundDocument
-    cite: str
+    checked: CheckedCitation
+
+
+EvidenceCheck = Callable[[FoundDocument], Sequence[CheckedCitation]]
+"""Returns the states of a document's citations."""
 
 
 class Brief(NamedTuple):
@@ -59,13 +65,15 @@ class Brief(NamedTuple):
     always: tuple[FoundDocument, ...]
     matching: tuple[FoundDocument, ...]
     conflicts: tuple[Conflict, ...]
-    missing: tuple[MissingCitation, ...]
+    stale: tuple[StaleCitation, ...]
     omitted: int
     notice: str | None = None
 
 
-def make_brief(finder: DocumentFinder, sources: Sequence[DocumentSource], request: BriefRequest) -> Brief:
-    """Return the brief for a task."""
+def make_brief(
+    finder: DocumentFinder, sources: Sequence[DocumentSource], request: BriefRequest, check: EvidenceCheck
+) -> Brief:
+    """Return the brief for a task. `check` returns the states of a document's citations."""
     listed = finder.list_documents(sources, frozenset({DocumentKind.MEMORY}))
     always = [
         found
@@ -85,7 +93,7 @@ def make_brief(finder: DocumentFinder, sources: Sequence[DocumentSource], reques
         always=tuple(kept_always),
         matching=tuple(kept_matching),
         conflicts=tuple(_find_conflicts(kept)),
-        missing=tuple(_find_missing(kept)),
+        stale=tuple(_find_stale(kept, check)),
         omitted=len(always) - len(kept_always) + found.total - len(found.results) + len(matching) - len(kept_matching),
         notice=found.stale or found.notice,
     )
@@ -121,22 +129,11 @@ def _precedence(document: FoundDocument) -> tuple[int, str]:
     return rank, "".join(chr(0x10FFFF - ord(character)) for character in document.date)  # newer first
 
 
-def _find_missing(documents: Iterable[FoundDocument]) -> Iterator[MissingCitation]:
+def _find_stale(documents: Iterable[FoundDocument], check: EvidenceCheck) -> Iterator[StaleCitation]:
     for document in documents:
-        for cite in document.citations:
-            path = cite.strip("`").partition(":")[0]
-            if document.project and "/" in path and not _exists(Path(document.project), path):
-                yield MissingCitation(document, cite)
-
-
-def _exists(project: Path, path: str) -> bool:
-    """Return whether a cited path leads to something. An odd path counts as existing, since nothing is known of it."""
-    if not path.isascii() or any(mark in path for mark in "*?<>{}[]$ ~") or ".." in path.split("/"):
-        return True
-    try:
-        return (project / path).exists()
-    except (OSError, ValueError):
-        return True
+        for checked in check(document):
+            if checked.state not in (EvidenceState.VALID, EvidenceState.UNKNOWN):
+                yield StaleCitation(document, checked)
 
 
 # Text
@@ -148,7 +145,7 @@ def render_brief(brief: Brief, request: BriefRequest) -> str:
     _add_section(lines, "Always (etched entries and notes)", (_entry_lines(d, brief.query) for d in brief.always))
     _add_section(lines, "For this task", (_entry_lines(d, brief.query) for d in brief.matching))
     _add_section(lines, "Conflicts", ([_conflict_line(conflict)] for conflict in brief.conflicts))
-    _add_section(lines, "Evidence to check", ([_missing_line(missing)] for missing in brief.missing))
+    _add_section(lines, "Evidence to check", ([_stale_line(stale)] for stale in brief.stale))
     if not lines:
         lines = ["No entry matches this task."]
     limit = max(MIN_LINES, request.lines) - _FIXED_LINES + 2
@@ -188,8 +185,13 @@ def _conflict_line(conflict: Conflict) -> str:
     return f"- {first} takes precedence over {second}: {conflict.difference}"
 
 
-def _missing_line(missing: MissingCitation) -> str:
-    return f"- {_one_line(missing.document.title)!r} ({missing.document.id}) cites {missing.cite}, which is not there."
+def _stale_line(stale: StaleCitation) -> str:
+    checked = stale.checked
+    became = {
+        EvidenceState.MOVED: f"which is now at {checked.at}.",
+        EvidenceState.CHANGED: f"which was changed (now {checked.at}).",
+    }.get(checked.state, "which is not there any more.")
+    return f"- {_one_line(stale.document.title)!r} ({stale.document.id}) cites {checked.cite}, {became}"
 
 
 def _one_line(text: str) -> str:

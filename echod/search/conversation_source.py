@@ -16,9 +16,7 @@ from echod.files import file_version
 from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile
 
 _NAME: Final = re.compile(r"conversation-\d{1,10}\.md")
-_TOOL_OUTPUT: Final = re.compile(
-    r"<details><summary>(?:Result|Error)</summary>\n\n(`{3,})\n.*?\n\1\n\n</details>\n", re.DOTALL
-)
+_TOOL_OUTPUT: Final = re.compile(r"<details><summary>(?:Result|Error)</summary>\n\n(`{3,})\n")
 _PART_CHARACTERS: Final = 60_000
 _TITLE_CHARACTERS: Final = 120
 _TURN: Final = re.compile(r"^---\n\n### ", re.MULTILINE)
@@ -85,7 +83,7 @@ class ConversationSource(NamedTuple):
                     id=name,
                     kind=DocumentKind.SESSION,
                     title=summary[:_TITLE_CHARACTERS] or file.stem,
-                    body=lead + _TOOL_OUTPUT.sub("", part),
+                    body=lead + _without_tool_output(part),
                     line=line,
                     date="" if header is None else header.date[:10],
                     source="" if header is None else header.session_id,
@@ -102,6 +100,24 @@ def _parts(text: str, start: int) -> Iterator[tuple[int, str]]:
             yield _line_of(text, begin), text[begin : turn.start()]
             begin = turn.start()
     yield _line_of(text, begin), text[begin:]
+
+
+def _without_tool_output(text: str) -> str:
+    """Return the text without the output of tools. An output without an end is kept."""
+    kept: list[str] = []
+    done = 0
+    unclosed: set[str] = set()  # fences without an end from here on, so that none is looked for twice
+    for opening in _TOOL_OUTPUT.finditer(text):
+        closing = f"\n{opening[1]}\n\n</details>\n"
+        if opening.start() < done or closing in unclosed:
+            continue
+        end = text.find(closing, opening.end())
+        if end < 0:
+            unclosed.add(closing)
+            continue
+        kept.append(text[done : opening.start()])
+        done = end + len(closing)
+    return "".join((*kept, text[done:]))
 
 
 def _line_of(text: str, position: int) -> int:

@@ -25,7 +25,7 @@ _METADATA: Final = re.compile(
     r"^[ \t]*(?:[-*+][ \t]+)?\*\*(?:confidence|evidence|verified|supersedes)(?:\*\*:|:\*\*).*$",
     re.IGNORECASE | re.MULTILINE,
 )
-_MARKUP: Final = re.compile(r"^\s*(?:#{1,6}|[-*+]|\d+\.)\s+|(?<!\*)\*\*(?!\*)", re.MULTILINE)
+_MARKUP: Final = re.compile(r"^[^\S\n]*(?:#{1,6}|[-*+]|\d+\.)\s+|(?<!\*)\*\*(?!\*)", re.MULTILINE)
 
 
 def excerpt(text: str, query: str) -> str:

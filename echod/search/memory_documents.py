@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from typing import Final
 
 from echod.memory.document import count_lines, parse, parse_block
+from echod.memory.evidence.citations import entry_citations
 from echod.memory.identity import ID_LENGTH, entry_ids
-from echod.memory.knowledge.text import body_references, evidence_references
 from echod.memory.model import Block, Document, Entry, Unreadable
 from echod.memory.policy.archive import read_archive
-from echod.memory.similarity import files_in
 from echod.search.documents import DocumentKind, SearchDocument, UnreadableFileError
 
 _HIDDEN_FIELDS: Final = frozenset({"source", "category", "domain", "layer", "date", "tags"})
@@ -24,6 +23,7 @@ _HIDDEN_FIELDS: Final = frozenset({"source", "category", "domain", "layer", "dat
 _CATEGORIES: Final = frozenset({"pattern", "anti-pattern", "decision", "debugging"})
 """The categories that entries are filtered by. Any other one counts as none."""
 _NAME: Final = re.compile(r"[\w./@+-]+")
+_PATH_LIKE: Final = re.compile(r"`[^`\n]+`|[^\s./]{0,400}+[./]\S+")
 _HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]*")
 
 
@@ -96,7 +96,7 @@ def _from_block(role: str, kind: DocumentKind, identity: str | None, block: Bloc
         date=day.isoformat() if day else "",
         source=entry.source or "",
         confidence=entry.confidence,
-        citations=_citations(entry, learning),
+        citations=entry_citations(entry, learning),
     )
 
 
@@ -147,8 +147,3 @@ def _repeats_title(line: str, title: str) -> bool:
 def _first_name(value: str) -> str:
     match = _NAME.search(value)
     return match[0].lower() if match else ""
-
-
-def _citations(entry: Entry, learning: str) -> tuple[str, ...]:
-    references = dict.fromkeys((*evidence_references(entry.evidence or ""), *body_references(learning)))
-    return tuple(reference for reference in references if files_in(reference))

@@ -9,9 +9,10 @@ import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from echod.hooks.mentions import text_mentions
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.redact import redact, redact_entry
-from echod.search.documents import SearchDocument
+from echod.search.documents import DocumentKind, SearchDocument
 from echod.search.words import passages, words
 
 _LINES = re.compile(r":L?\d+(?:[-\u2013]L?\d+)?(?:,\s*L?\d+(?:[-\u2013]L?\d+)?)*$|#L\d+(?:-L?\d+)?$")
@@ -33,6 +34,8 @@ class PreparedDocument(NamedTuple):
     source: str
     suspicious: bool
     citations: tuple[Citation, ...]
+    mentions: tuple[tuple[str, str, str], ...]
+    """The commands and errors that an entry of a memory names: kind, key and text."""
     passages: tuple[tuple[str, ...], ...]
     """The words of the title, then those of each passage of the text."""
 
@@ -40,9 +43,12 @@ class PreparedDocument(NamedTuple):
 def prepare(document: SearchDocument) -> PreparedDocument:
     """Return the parts of a document for the index."""
     title, source = redact(document.title).text, redact(document.source).text
-    body = redact_entry(document.body).text
-    text = body if document.text is None else redact_entry(document.text).text
-    citations = tuple(dict.fromkeys(map(_citation, document.citations)))
+    redaction = redact_entry(document.body)
+    body = redaction.text
+    clean_lines = frozenset() if redaction.spans else frozenset(document.body.split("\n"))
+    text = body if document.text is None else _redact_unless_clean(document.text, clean_lines)
+    clean_body = "" if redaction.spans else document.body
+    citations = tuple(dict.fromkeys(_citation(cite, clean_body) for cite in document.citations))
     origin = " ".join([source, *(citation.text for citation in citations)])
     return PreparedDocument(
         title=title,
@@ -50,6 +56,7 @@ def prepare(document: SearchDocument) -> PreparedDocument:
         source=source,
         suspicious=might_contain_injection(body) and find_injection(f"{title}\n{body}") is not None,
         citations=citations,
+        mentions=tuple(text_mentions(body)) if document.kind is DocumentKind.MEMORY else (),
         passages=(tuple(words(title, umlauts=True)), *_passage_words(text, origin)),
     )
 
@@ -61,7 +68,12 @@ def _passage_words(text: str, origin: str) -> Iterator[tuple[str, ...]]:
         yield tuple(words(origin))
 
 
-def _citation(text: str) -> Citation:
-    clean = redact(text).text
+def _redact_unless_clean(text: str, clean_lines: frozenset[str]) -> str:
+    """Redact a text, unless all its lines are known to be without secrets: redaction is the slowest part."""
+    return text if clean_lines.issuperset(text.split("\n")) else redact_entry(text).text
+
+
+def _citation(text: str, clean_body: str) -> Citation:
+    clean = text if text in clean_body else redact(text).text
     path = _LINES.sub("", clean)
     return Citation(clean, path, path.rpartition("/")[2].lower())

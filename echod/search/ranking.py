@@ -17,7 +17,7 @@ from __future__ import annotations
 import math
 import sqlite3
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
@@ -33,17 +33,17 @@ COVERAGE_WEIGHT: Final = 1.0
 SIMILAR_WEIGHT: Final = 0.35
 PREFIX_WEIGHT: Final = 0.5
 """The weight of a word that only begins like a word of the query which the index does not have."""
-MIN_SIMILARITY: Final = 0.5
-"""The share of a word's trigrams that another word must have to be similar."""
+SIMILARITIES: Final = (0.5, 0.75)
+"""The share of a word's trigrams that another word must have to be similar, or very similar."""
 
 SYNONYM_WEIGHT: Final = 0.5
 """The weight of a word that means nearly the same."""
 
 ROW_BUDGET: Final = 1_200
 """How many rows of the rarest words are read. More common words are read only in passages that have one of those."""
-_MIN_READ_WORDS: Final = 2
-_MAX_ROWS: Final = 8_000
-"""How many rows are read of each of the rarest words, even beyond the budget."""
+_MIN_READ_WORDS: Final = 1
+_MAX_ROWS: Final = 4_000
+"""How many rows are read of the rarest word, even beyond the budget."""
 _MIN_SIMILAR_LENGTH: Final = 4
 _SIMILAR_PREFIX_LENGTH: Final = 2
 _SIMILAR_QUERY_WORDS: Final = 5
@@ -209,32 +209,37 @@ class _IndexRows:
         if len(words) == 1 and rows[words[0]].documents and rows[words[0]].weight == 1.0:
             return found
         for word in sorted(words, key=lambda word: rows[word].frequency)[:_SIMILAR_QUERY_WORDS]:
-            best = dict.fromkeys(rows[word].documents, 1.0) if rows[word].weight == 1.0 else {}
-            for other, similarity in self._similar_words(word):
-                for row in self._row_ids(_quote(other), _MAX_SIMILAR_ROWS):
-                    document = row // PASSAGES_PER_DOCUMENT
-                    if best.get(document, 0.0) < similarity:
-                        best[document] = similarity
+            best: dict[int, float] = {}
+            for similarity, others in self._similar_words(word).items():
+                near = self._row_ids(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS)
+                best |= dict.fromkeys([row // PASSAGES_PER_DOCUMENT for row in near], similarity)
+            if rows[word].weight == 1.0:
+                best |= dict.fromkeys(rows[word].documents, 1.0)
             rarity = _rarity(max(len(best), rows[word].frequency), self.total)
             for document, similarity in best.items():
                 found[document] += rarity * similarity
         return found
 
-    def _similar_words(self, word: str) -> Iterable[tuple[str, float]]:
-        """Return the words that begin like a word and have at least half of its trigrams, the most similar first."""
+    def _similar_words(self, word: str) -> Mapping[float, Sequence[str]]:
+        """Return the words that begin like a word and have at least half of its trigrams, by similarity, ascending.
+
+        Similarities are rounded down to the two of `SIMILARITIES`, so that two reads find the rows of all words.
+        """
         if len(word) < _MIN_SIMILAR_LENGTH:
-            return []
+            return {}
         wanted = trigrams(word)
         prefix = word[:_SIMILAR_PREFIX_LENGTH]
         select = "SELECT word FROM word WHERE word >= ? AND word < ?"
-        others = [
-            other for (other,) in self._connection.execute(select, (prefix, f"{prefix}\U0010ffff")) if other != word
-        ]
-        similar = [(sum([part in other for part in wanted]) / len(wanted), other) for other in others]
+        others = self._connection.execute(select, (prefix, f"{prefix}\U0010ffff")).fetchall()
+        similar = [(sum([part in other for part in wanted]) / len(wanted), other) for (other,) in others]
         near = sorted(
-            (pair for pair in similar if pair[0] >= MIN_SIMILARITY), key=lambda pair: (-pair[0], len(pair[1]))
+            (pair for pair in similar if pair[0] >= SIMILARITIES[0] and pair[1] != word),
+            key=lambda pair: (-pair[0], len(pair[1])),
         )
-        return [(other, similarity) for similarity, other in near[:_MAX_SIMILAR_WORDS]]
+        found: dict[float, list[str]] = {}
+        for similarity, other in reversed(near[:_MAX_SIMILAR_WORDS]):
+            found.setdefault(max(level for level in SIMILARITIES if level <= similarity), []).append(other)
+        return found
 
     def _row_ids(self, expression: str, limit: int) -> list[int]:
         """Return the first rows that match an expression, in the collections."""

@@ -10,6 +10,7 @@ version is deleted and built again. A reader opens the file read-only, compares 
 | `file` | A file of a collection, with the version that was read, and why it could not be read. |
 | `document` | A text that can be found. It contains no secrets. |
 | `citation` | A path that a document cites as evidence; `name` is the last part of the path in lower case. |
+| `mention` | A command or error that an entry names, for the hooks (`echod.hooks.mentions`). |
 | `passage` | Full-text index. A row id is the document's id times `PASSAGES_PER_DOCUMENT`, plus the passage's number. |
 | `word` | All words of at least four characters, with the number of documents. |
 
@@ -88,7 +89,10 @@ CREATE_STATEMENTS: Final = (
     "CREATE INDEX document_entry ON document (entry)",
     "CREATE TABLE citation (document INTEGER NOT NULL, cite TEXT NOT NULL, path TEXT NOT NULL, name TEXT NOT NULL)",
     "CREATE INDEX citation_document ON citation (document)",
-    "CREATE INDEX citation_name ON citation (name)",
+    "CREATE INDEX citation_name ON citation (name, document)",
+    "CREATE TABLE mention (document INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL)",
+    "CREATE INDEX mention_document ON mention (document)",
+    "CREATE INDEX mention_key ON mention (key, document)",
     # Neither positions nor columns are stored: ranking needs only the rows of each word, and the index is half as big.
     f'CREATE VIRTUAL TABLE passage USING fts5(words, tokenize="{_TOKENIZER}", detail=none, columnsize=0)',
     "CREATE TABLE word (word TEXT PRIMARY KEY, documents INTEGER NOT NULL) WITHOUT ROWID",

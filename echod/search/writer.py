@@ -118,6 +118,10 @@ class CollectionWriter:
             "INSERT INTO citation (document, cite, path, name) VALUES (?, ?, ?, ?)",
             [(document, cite.text, cite.path, cite.name) for cite in prepared.citations],
         )
+        connection.executemany(
+            "INSERT INTO mention (document, kind, key, text) VALUES (?, ?, ?, ?)",
+            [(document, *mention) for mention in prepared.mentions],
+        )
         first = document * PASSAGES_PER_DOCUMENT
         connection.executemany(
             "INSERT INTO passage (rowid, words) VALUES (?, ?)",
@@ -132,6 +136,7 @@ class CollectionWriter:
         texts = connection.execute("SELECT words FROM passage WHERE rowid BETWEEN ? AND ?", rows).fetchall()
         connection.execute("DELETE FROM passage WHERE rowid BETWEEN ? AND ?", rows)
         connection.execute("DELETE FROM citation WHERE document = ?", (document,))
+        connection.execute("DELETE FROM mention WHERE document = ?", (document,))
         connection.execute("DELETE FROM document WHERE id = ?", (document,))
         self._documents -= 1
         self._passages -= passages

@@ -9,9 +9,13 @@ from datetime import date
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.memory.conversation.distill import MemoryAnalysis, analyse_memory, distill_memory
+from echod.memory.conversation.distill import FULL_SHARE, MemoryAnalysis, analyse_memory, distill_memory
 from echod.sessions.journal import RootJournal, RootRecord, Staged
 from echod.sessions.roots import CURATED, EPHEMERAL, INDEX, SessionError, SessionRoot
+from echod.store.journal.notices import Notice
+
+MEMORY_FULL = "memory-full"
+"""The kind of the review item about a MEMORY.md that is full."""
 
 
 class DistilledSections(NamedTuple):
@@ -65,6 +69,26 @@ def apply_distillation(journal: RootJournal, root: SessionRoot, job: int, now: f
     summary = f"moved {count} section{'' if count == 1 else 's'} of {CURATED} to topic files"
     journal.commit(RootRecord(0, job, "distill", now, summary, ()), contents)
     return moved
+
+
+def full_memory_notice(root: SessionRoot, today: date) -> Notice | None:
+    """Return the review item about a MEMORY.md that the host no longer loads as a whole; None if it does.
+
+    It contains the proposals to shorten it. A file that cannot be read is reported by the status.
+    """
+    try:
+        modified = root.curated.stat().st_mtime
+        analysis = analyse_memory(root.read_text(CURATED), today)
+    except (OSError, SessionError):
+        return None
+    if analysis.share < FULL_SHARE:
+        return None
+    percent = int(analysis.share * 100)
+    text = (
+        f"{root.curated} has {analysis.lines} lines, {percent} % of what the host loads. The rest is cut off. "
+        "Move sections to topic files with: echod sessions distill --apply"
+    )
+    return Notice(modified, MEMORY_FULL, "", text, analysis.suggestions)
 
 
 class _TopicFiles(dict[str, str]):

@@ -8,10 +8,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from echod.errors import os_reason
 from echod.log import get_logger
 from echod.sessions.projects import SessionProjects
 from echod.sessions.receipts import Receipt, SummaryKind, read_receipts, receipts_version
-from echod.sessions.roots import SessionError, SessionRoot
+from echod.sessions.roots import EXPIRY_WARNING_DAYS, SessionError, SessionRoot
 from echod.sessions.transcripts import Transcript, TranscriptFinder
 from echod.state.job import JobKind, Need
 from echod.state.session_log import SessionHint, SessionLog, SourceRecord, SourceState
@@ -23,7 +24,6 @@ MAX_SUMMARY_ATTEMPTS: Final = 5
 _SUMMARY_PAUSE_SECONDS: Final = 600.0
 _SUMMARY_PAUSE_FACTOR: Final = 4.0
 _FRESH_SECONDS: Final = 2.0
-EXPIRY_WARNING_DAYS: Final = 3
 _DAY_SECONDS: Final = 86_400.0
 _HINT_TOLERANCE_SECONDS: Final = 5.0
 """A host may write a line after it has reported the end of a session."""
@@ -117,13 +117,21 @@ class SessionNeedFinder:
         )
 
     def transcripts(self, project: Path, now: float) -> tuple[Transcript, ...]:
-        """Return the transcripts of a project, the oldest first."""
+        """Return the transcripts of a project, the oldest first.
+
+        Raises:
+            SessionError: they cannot be listed, which does not mean that there are none.
+        """
         with self._lock:
             if project not in self._looked_for or not 0 <= now - self._looked_at < _FRESH_SECONDS:
                 wanted = self._looked_for | {project}
                 found: dict[Path, list[Transcript]] = {}
-                for transcript in self._finder.find(wanted):
-                    found.setdefault(transcript.project, []).append(transcript)
+                try:
+                    for transcript in self._finder.find(wanted):
+                        found.setdefault(transcript.project, []).append(transcript)
+                except OSError as error:
+                    text = f"{error.filename} cannot be listed: {os_reason(error)}. No session there is archived."
+                    raise SessionError(text) from error
                 self._found = {one: tuple(transcripts) for one, transcripts in found.items()}
                 self._looked_for, self._looked_at = wanted, now
             return self._found.get(project, ())

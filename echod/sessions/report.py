@@ -18,14 +18,7 @@ from echod.contract.sessions import (
 from echod.errors import os_reason
 from echod.files import open_regular
 from echod.memory.conversation.archive import EDGE_BYTES, parse_header, read_summary
-from echod.memory.conversation.distill import (
-    FULL_SHARE,
-    MAX_LINES,
-    NOTICE_SHARE,
-    WARNING_SHARE,
-    MemoryAnalysis,
-    analyse_memory,
-)
+from echod.memory.conversation.distill import MAX_LINES, MemoryAnalysis, analyse_memory, pressure_of
 from echod.memory.conversation.index import read_entry, split_entries
 from echod.sessions.needs import HostState
 from echod.sessions.receipts import Receipt, SummaryKind, read_receipts
@@ -38,15 +31,6 @@ class RootReport(NamedTuple):
     info: SessionRootInfo
     recent: tuple[RecentSession, ...]
     analysis: MemoryAnalysis | None
-
-
-def pressure_of(share: float) -> str:
-    """Return how full MEMORY.md is: `none`, `notice`, `warning` or `full`."""
-    if share >= FULL_SHARE:
-        return "full"
-    if share >= WARNING_SHARE:
-        return "warning"
-    return "notice" if share >= NOTICE_SHARE else "none"
 
 
 def report_root(root: SessionRoot, host: HostState | None, now: float, today: date, host_days: int) -> RootReport:

@@ -27,7 +27,7 @@ from echod.sessions.roots import SessionError
 
 HISTORY: Final = "history.jsonl"
 
-_PASTED: Final = re.compile(r"\[Pasted text #(\d+)[^\]]*\]")
+_PASTED: Final = re.compile(r"\[Pasted text #(\d++)[^\[\]]*\]")
 
 
 class LostSession(NamedTuple):

@@ -35,6 +35,9 @@ CONFIG = ".recall-echo.toml"
 PRIVATE = ".echod"
 LAST_NUMBER = f"{PRIVATE}/last-number"
 
+EXPIRY_WARNING_DAYS = 3
+"""A session that is not archived is reported for so many days before its host deletes it."""
+
 MAX_TEXT_BYTES = 10 * 1024 * 1024
 """Larger files beside the archives are not read. Archives themselves have no limit."""
 

@@ -1,111 +1,21 @@
-"""Ask the user's own command for a summary: a prompt on its standard input, one JSON object back.
+"""Ask the user's own command for a summary of a conversation: a prompt, and one JSON object back.
 
-The command comes from the user's settings alone. It runs without a shell, in an empty directory, with a time limit, and
-what it prints is bounded and searched for secrets like everything else. If it is an agent itself, it is asked to leave
-no transcript, so that no summary is archived as a conversation.
+The answer is searched for secrets like everything else. `echod.runtime.user_command` runs it. A module of its own,
+so that commands that only list archives do not load it.
 """
 
 from __future__ import annotations
 
-import os
-import signal
-import subprocess
-import tempfile
-import time
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable
 
-from echod.errors import os_reason
 from echod.memory.conversation.archive import ArchiveSummary
 from echod.memory.conversation.digest import ConversationDigest
-from echod.memory.conversation.summary import MAX_ANSWER_BYTES, SummaryAnswerError, parse_summary, summary_prompt
+from echod.memory.conversation.summary import SummaryAnswerError, parse_summary, summary_prompt
+from echod.runtime.user_command import UserCommandError
 from echod.sessions.ingest import without_secrets
 
 Summarizer = Callable[[str], str]
-"""Returns the answer to a prompt. Raises `SummaryCommandError`."""
-
-_POLL_SECONDS: Final = 0.05
-_KILL_SECONDS: Final = 5.0
-_WITHOUT_TRANSCRIPT: Final = {"CLAUDE_CODE_SKIP_PROMPT_HISTORY": "1", "ECHOD_SUMMARISING": "1"}
-_NESTING_VARIABLES: Final = ("CLAUDECODE", "CLAUDE_CODE_SESSION_ID", "CLAUDE_CODE_CHILD_SESSION")
-
-
-class SummaryCommandError(Exception):
-    """The command failed. The message is half a sentence for `echod sessions status`."""
-
-
-class CommandSummarizer:
-    """Runs the user's command.
-
-    Args:
-        command: the program and its arguments.
-        seconds: how long it may take.
-        environ: its environment.
-        on_wait: called while it runs, so that a slow command is not taken for a stuck job.
-    """
-
-    def __init__(
-        self, command: Sequence[str], seconds: float, environ: Mapping[str, str], on_wait: Callable[[], None]
-    ) -> None:
-        self._command = tuple(command)
-        self._seconds = seconds
-        self._environ = {name: value for name, value in environ.items() if name not in _NESTING_VARIABLES}
-        self._on_wait = on_wait
-
-    def __call__(self, prompt: str) -> str:
-        """Return what the command prints.
-
-        Raises:
-            SummaryCommandError: it cannot be started, fails, prints too much or takes too long.
-        """
-        with (
-            tempfile.TemporaryDirectory(prefix="echod-summary-") as directory,
-            tempfile.TemporaryFile() as given,
-            tempfile.TemporaryFile() as printed,
-        ):
-            given.write(prompt.encode())
-            given.seek(0)
-            try:
-                process = subprocess.Popen(
-                    self._command, stdin=given, stdout=printed, stderr=subprocess.DEVNULL, cwd=directory,
-                    env={**self._environ, **_WITHOUT_TRANSCRIPT}, start_new_session=True,
-                )  # fmt: skip
-            except OSError as error:
-                raise SummaryCommandError(f"it cannot be started: {os_reason(error)}") from error
-            try:
-                self._wait(process, printed.fileno())
-            finally:
-                _end(process)
-            if process.returncode != 0:
-                raise SummaryCommandError(f"it ended with {process.returncode}")
-            printed.seek(0)
-            return printed.read(MAX_ANSWER_BYTES).decode("utf-8", "replace")
-
-    def _wait(self, process: subprocess.Popen[bytes], printed: int) -> None:
-        deadline = time.monotonic() + self._seconds
-        while process.poll() is None:
-            if time.monotonic() > deadline:
-                raise SummaryCommandError(f"it took longer than {self._seconds:g} s")
-            if os.fstat(printed).st_size > MAX_ANSWER_BYTES:
-                raise SummaryCommandError("it printed too much")
-            self._on_wait()
-            time.sleep(_POLL_SECONDS)
-        if os.fstat(printed).st_size > MAX_ANSWER_BYTES:
-            raise SummaryCommandError("it printed too much")
-
-
-def _end(process: subprocess.Popen[bytes]) -> None:
-    """End the command and everything that it started, if it still runs."""
-    for number in (signal.SIGTERM, signal.SIGKILL):
-        try:
-            os.killpg(process.pid, number)
-        except (ProcessLookupError, PermissionError):
-            break
-        try:
-            process.wait(_KILL_SECONDS)
-        except subprocess.TimeoutExpired:
-            continue
-    process.wait()
+"""Returns the answer to a prompt. Raises `UserCommandError`."""
 
 
 def summarize_digest(
@@ -114,7 +24,7 @@ def summarize_digest(
     """Return the summary and topics of a conversation by the user's command, or why there is none."""
     try:
         found = parse_summary(summarizer(summary_prompt(digest.condensed)))
-    except (SummaryCommandError, SummaryAnswerError) as error:
+    except (UserCommandError, SummaryAnswerError) as error:
         return str(error)
     summary = ArchiveSummary(
         without_secrets(found.text).text,

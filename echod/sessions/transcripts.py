@@ -57,7 +57,11 @@ class TranscriptFinder:
         self._directories: dict[tuple[str, int], tuple[str, str]] = {}
 
     def find(self, projects: Collection[Path]) -> tuple[Transcript, ...]:
-        """Return the transcripts of these projects, the oldest first. Those of other projects are left alone."""
+        """Return the transcripts of these projects, the oldest first. Those of other projects are left alone.
+
+        Raises:
+            OSError: a directory with transcripts cannot be listed, which does not mean that it is empty.
+        """
         if not projects:
             return ()
         roots = set(projects)
@@ -112,7 +116,7 @@ def _read_directory(path: Path) -> tuple[str, str]:
 def _transcripts_below(directory: Path, depth: int, prefix: str) -> Iterator[tuple[Path, os.stat_result]]:
     try:
         entries = sorted(os.scandir(directory), key=lambda entry: entry.name)
-    except OSError:
+    except (FileNotFoundError, NotADirectoryError):
         return
     for entry in entries:
         name = entry.name
@@ -124,7 +128,7 @@ def _transcripts_below(directory: Path, depth: int, prefix: str) -> Iterator[tup
                 status = entry.stat(follow_symlinks=False)
                 if stat.S_ISREG(status.st_mode) and status.st_size:
                     yield Path(entry.path), status
-        except OSError:
+        except FileNotFoundError:  # deleted just now
             continue
 
 

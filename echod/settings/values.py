@@ -25,6 +25,7 @@ class Each(NamedTuple):
 
 
 Mode = Literal["maintain", "report"]
+Recall = Literal["off", "failure", "edit", "all"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 Seconds = Annotated[float, Range(0, 86_400)]
 Minutes = Annotated[float, Range(0, 1_440, above=True)]
@@ -53,6 +54,11 @@ class HookSettings(NamedTuple):
     register_projects: Annotated[
         bool, "Whether a session that starts in a project with a memory registers the project, as `echod add` does."
     ] = False
+    recall: Annotated[
+        Recall,
+        'When a hook shows entries to an agent: "failure" after a call that failed, "edit" also before an edit, '
+        '"all" also before a command, "off" never.',
+    ] = "failure"
     session_summary: Annotated[
         bool,
         "Whether a session that starts receives the project's ten most valuable entries, at most 1,200 characters.",
@@ -90,6 +96,32 @@ class SessionSettings(NamedTuple):
     summary_seconds: Annotated[Seconds, "Seconds that the command may take."] = 60
 
 
+class SyncSettings(NamedTuple):
+    """The exchange of memories with their remotes (`echod sync setup --remote`)."""
+
+    minutes: Annotated[
+        float, Range(0, 10_080), "Minutes between two exchanges of a memory with its remote. 0: only on request."
+    ] = 0
+
+
+class IngestSettings(NamedTuple):
+    """Whether the reports of workflows become memory."""
+
+    workflows: Annotated[
+        bool, "Whether the reports of reviews, audits and work become memory when their workflow ends."
+    ] = True
+
+
+class ValidationSettings(NamedTuple):
+    """The command that judges learnings from reports before they are stored."""
+
+    command: Annotated[
+        tuple[str, ...],
+        "A command that judges a learning: a prompt on its input, one JSON object with a verdict back. Empty: none.",
+    ] = ()
+    seconds: Annotated[Seconds, "Seconds that the command may take."] = 60
+
+
 class Settings(NamedTuple):
     """Every setting. `policy` repeats the line limits beside it; `policy_settings` replaces them for a project."""
 
@@ -125,6 +157,9 @@ class Settings(NamedTuple):
     hooks: HookSettings = HookSettings()
     packs: PackSettings = PackSettings()
     sessions: SessionSettings = SessionSettings()
+    sync: SyncSettings = SyncSettings()
+    ingest: IngestSettings = IngestSettings()
+    validation: ValidationSettings = ValidationSettings()
     policy: PolicySettings = DEFAULT_POLICY
 
     def policy_settings(self, memory_line_limit: int) -> PolicySettings:

@@ -26,6 +26,7 @@ if TYPE_CHECKING:  # both modules import the redaction rules and policies, which
     from echod.memory.entry_matching import PresentEntry
     from echod.memory.policy.scoring import Facts
     from echod.state.entry_ids import EntryChanges
+    from echod.state.fingerprints import FingerprintStore
 
 REMOVED_ENTRY_DAYS = 180
 """How long the data of a removed entry is kept. Longer than any pin lasts, and than an undo is possible."""
@@ -46,6 +47,10 @@ _SELECT_REFERENCES = (
 _SELECT_PINS = (
     "SELECT coalesce(renamed.value, entry_id) AS id, max(until) AS until "
     "FROM pin LEFT JOIN json_each(?) AS renamed ON renamed.key = entry_id WHERE store = ?"
+)
+_SELECT_GONE = (
+    "SELECT entry_id FROM fingerprint WHERE store = ? AND role = ? "
+    "GROUP BY entry_id HAVING min(coalesce(state, '') = 'gone')"
 )
 _IN_JSON = "IN (SELECT value FROM json_each(?))"
 
@@ -76,6 +81,13 @@ class EntryStore:
     def question_subjects(self) -> QuestionSubjects:
         """The entries that questions to the user are about."""
         return QuestionSubjects(self._database)
+
+    @property
+    def fingerprints(self) -> FingerprintStore:
+        """The fingerprints of the lines that entries cite."""
+        from echod.state.fingerprints import FingerprintStore  # noqa: PLC0415  few readers of entries need it
+
+        return FingerprintStore(self._database)
 
     # Presence
 
@@ -343,6 +355,7 @@ class EntryStore:
                 (store, role, today.isoformat()),
             ).fetchone()
             alive_days = active_days(connection, project, today)
+            gone = connection.execute(_SELECT_GONE, (store, role)).fetchall()
         run_counts = Counter(row["id"] for row in pairs if row["run"] in recent)
         first_seen = {renames.get(row["id"], row["id"]): date.fromisoformat(row["first_seen"]) for row in known}
         referenced = {row["id"]: row for row in references}
@@ -361,6 +374,7 @@ class EntryStore:
             alive_days=alive_days,
             pinned={row["id"]: date.fromisoformat(row["until"]) for row in pins},
             learnings_archived_today=int(prune_state["archived_learnings"]) if prune_state else 0,
+            evidence_gone=frozenset(renames.get(row["entry_id"], row["entry_id"]) for row in gone),
         )
 
     # Retention
@@ -380,6 +394,11 @@ class EntryStore:
                 (before,),
             )
             connection.execute("DELETE FROM earlier_signature WHERE replaced_on < ?", (before,))
+            connection.execute(
+                "DELETE FROM fingerprint WHERE EXISTS (SELECT 1 FROM entry WHERE entry.store = fingerprint.store "
+                "AND entry.role = fingerprint.role AND entry.id = fingerprint.entry_id AND removed_on < ?)",
+                (before,),
+            )
             deleted = connection.execute("DELETE FROM entry WHERE removed_on < ?", (before,)).rowcount
             connection.execute(
                 "DELETE FROM question_subject WHERE NOT EXISTS (SELECT 1 FROM entry "

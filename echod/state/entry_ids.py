@@ -121,7 +121,7 @@ def rename_entries(connection: sqlite3.Connection, store: str, role: str, rename
             "WHERE store = ? AND finding_key = ? AND asked_entry_id = ?",
             (renames[row["current_entry_id"]], store, row["finding_key"], row["asked_entry_id"]),
         )
-    for table, column in (("entry", "id"), ("earlier_signature", "entry_id")):
+    for table, column in (("entry", "id"), ("earlier_signature", "entry_id"), ("fingerprint", "entry_id")):
         for row in _delete_returning(connection, table, f"store = ? AND role = ? AND {column}", (store, role, ids)):
             values = {**dict(row), column: renames[row[column]]}
             connection.execute(

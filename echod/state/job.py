@@ -40,15 +40,20 @@ class JobKind(StrEnum):
     SCRUB = "scrub"
     REMEMBER = "remember"
     RAISE = "raise"
+    VERIFY = "verify"
     FORGET = "forget"
     RESTORE = "restore"
     RESET = "reset"
     REVIEW = "review"
     ELEVATE = "elevate"
     PACK = "pack"
+    SOLUTION = "solution"
+    MIGRATE = "migrate"
     ARCHIVE = "archive"
     CHECKPOINT = "checkpoint"
     SESSIONS = "sessions"
+    SYNC = "sync"
+    INGEST = "ingest"
 
 
 MANUAL_KINDS = frozenset(
@@ -57,12 +62,15 @@ MANUAL_KINDS = frozenset(
         JobKind.SCRUB,
         JobKind.REMEMBER,
         JobKind.RAISE,
+        JobKind.VERIFY,
         JobKind.FORGET,
         JobKind.RESTORE,
         JobKind.RESET,
         JobKind.REVIEW,
         JobKind.ELEVATE,
         JobKind.PACK,
+        JobKind.SOLUTION,
+        JobKind.MIGRATE,
         JobKind.SESSIONS,
     }
 )

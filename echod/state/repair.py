@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from echod.errors import StateError
 from echod.state.database import Database, DatabaseDamagedError, busy_error, damaged_error
-from echod.state.decisions import delete_decisions
+from echod.state.decisions import delete_decisions, save_decisions
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 """The suffixes of a database's files."""
@@ -163,6 +163,29 @@ def move_project_rows(database: Database, old: str, new: str, stores: Mapping[st
                 statement = f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {column} = ?"  # noqa: S608
                 moved += connection.execute(statement, (paths[name], name)).rowcount
         return moved
+
+
+def copy_entry_rows(database: Database, old: str, new: str, role: str) -> None:
+    """Copy the records of a role's entries, with their references and pins, from one store to another.
+
+    Rows that the new store has already stay as they are. The old rows stay for an undo.
+    """
+    ids = "SELECT id FROM entry WHERE store = ? AND role = ?"
+    copies = (
+        ("entry", "role = ?", (role,)),
+        ("reference", f"entry_id IN ({ids})", (old, role)),
+        ("pin", f"entry_id IN ({ids})", (old, role)),
+    )
+    with database.write_transaction() as connection:
+        for table, condition, values in copies:
+            rows = connection.execute(f'PRAGMA table_info("{table}")').fetchall()
+            columns = ", ".join(row["name"] for row in rows if row["name"] != "store")
+            connection.execute(
+                f"INSERT OR IGNORE INTO {table} (store, {columns}) "  # noqa: S608  names from the schema
+                f"SELECT ?, {columns} FROM {table} WHERE store = ? AND {condition}",
+                (new, old, *values),
+            )
+        save_decisions(connection, database.path, new)
 
 
 def list_entry_stores(database: Database) -> tuple[str, ...]:

@@ -179,6 +179,30 @@ _ENTRIES: Final = (
         PRIMARY KEY (store, entry_id)
     ) STRICT, WITHOUT ROWID
     """,
+    # The base of each citation of an entry: where the cited lines were (path NULL: nowhere), their tokens as hashes,
+    # when and from which commit (NULL: the file itself) that was taken, and the state that the last check found.
+    """
+    CREATE TABLE fingerprint (
+        store TEXT NOT NULL,
+        role TEXT NOT NULL,
+        entry_id TEXT NOT NULL,
+        cite TEXT NOT NULL,
+        path TEXT,
+        first INTEGER NOT NULL,
+        last INTEGER NOT NULL,
+        tokens BLOB NOT NULL,
+        context_before BLOB NOT NULL,
+        context_after BLOB NOT NULL,
+        copies INTEGER NOT NULL,
+        size INTEGER NOT NULL,
+        digest TEXT NOT NULL,
+        sketch BLOB NOT NULL,
+        taken_at REAL NOT NULL,
+        commit_name TEXT,
+        state TEXT,
+        PRIMARY KEY (store, role, entry_id, cite)
+    ) STRICT
+    """,
     """
     CREATE TABLE project_activity (
         project TEXT NOT NULL,

@@ -24,6 +24,7 @@ from echod.contract.status import (
     HookEventCount,
     JobKindInfo,
     QueueInfo,
+    RecallInfo,
     RoleInfo,
     Severity,
     StatusReport,
@@ -33,6 +34,7 @@ from echod.contract.status import (
 )
 from echod.errors import StateError
 from echod.files import write_runtime_file
+from echod.inbox.recall_log import list_offers
 from echod.inspection import InspectionCache, RestoredFindings, find_restored_findings
 from echod.isolation import isolated
 from echod.paths import Paths, insecure_directory_warnings
@@ -102,7 +104,7 @@ class StatusCollector:
         project_settings = context.project_settings.read(store.project)
         maintenance = context.maintenance_policy_from(project_settings.settings)
         self._project_warnings[store.project] = project_settings.warnings
-        notices, roles = context.reader.collect_notices(store), layout.list_roles(store)
+        notices, roles = context.collect_notices(store, now), layout.list_roles(store)
         restored = self._restored_findings[store.key] = find_restored_findings(context.reader, notices)
         items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
         limit = maintenance.policy.memory_line_limit
@@ -173,6 +175,8 @@ class StatusCollector:
             hooks=_hook_event_counts(self._read_context),
             packs=self._pack_status.infos,
             sessions=self._session_status.infos,
+            evidence=_evidence_counts(self._read_context, [store.path for store in stores]),
+            recall=_recall_info(self._read_context),
         )
 
     def _waiting_job(self, job: Job, *, interrupted: bool) -> WaitingJob:
@@ -289,6 +293,20 @@ def _hook_event_counts(read_context: ReadContext) -> tuple[HookEventCount, ...]:
         *(HookEventCount(h.event, h.outcome, h.count, h.last_at) for h in counts),
         *(HookEventCount("any", reason, number) for reason, number in dropped.items()),
     )
+
+
+def _evidence_counts(read_context: ReadContext, stores: Collection[str]) -> dict[str, int]:
+    fingerprints = read_context.fingerprints
+    return {} if fingerprints is None else dict(fingerprints.count_states(stores))
+
+
+def _recall_info(read_context: ReadContext) -> RecallInfo:
+    try:
+        offers = list_offers(read_context.paths.state)
+    except OSError:
+        return RecallInfo()
+    last = offers[0].at if offers else None
+    return RecallInfo(len(offers), len({o.id for o in offers}), len({o.session for o in offers}), last)
 
 
 def _interrupted_jobs(view: QueueView) -> tuple[Job, ...]:

@@ -14,10 +14,8 @@ from echod.app.context import ReadContext
 from echod.clock import local_date
 from echod.contract.status import SessionsInfo, Severity, StatusWarning
 from echod.errors import EchodError
-from echod.sessions.curated import analyse
-from echod.sessions.needs import EXPIRY_WARNING_DAYS
-from echod.sessions.report import pressure_of
-from echod.sessions.roots import SessionError, SessionRoot
+from echod.memory.conversation.distill import analyse_memory, pressure_of
+from echod.sessions.roots import CURATED, EXPIRY_WARNING_DAYS, SessionError, SessionRoot
 
 REFRESH_SECONDS: Final = 60.0
 """The transcripts of a busy project change all the time, and this is no list of them."""
@@ -51,9 +49,10 @@ class SessionStatus:
 
     def _inspect(self, project: Path, now: float, problems: list[str]) -> SessionsInfo:
         context = self._read_context
-        root, host = context.session_projects.root(project), context.host_state(project, now)
+        root, host = context.session_projects.root(project), None
         archives, share = 0, 0.0
         try:
+            host = context.host_state(project, now)
             archives = len(root.archives())
             share = _memory_share(root, now)
         except SessionError as error:
@@ -62,9 +61,9 @@ class SessionStatus:
             project=str(project),
             root=str(root.entity),
             archives=archives,
-            waiting=len(host.waiting),
-            expiring=host.expiring(now),
-            host_days=host.host_days,
+            waiting=0 if host is None else len(host.waiting),
+            expiring=0 if host is None else host.expiring(now),
+            host_days=context.host_days,
             memory_percent=int(share * 100),
             pressure=pressure_of(share),
         )
@@ -93,4 +92,4 @@ class SessionStatus:
 
 
 def _memory_share(root: SessionRoot, now: float) -> float:
-    return analyse(root, local_date(now)).share if root.curated.exists() else 0.0
+    return analyse_memory(root.read_text(CURATED), local_date(now)).share

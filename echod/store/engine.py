@@ -22,7 +22,7 @@ from echod.store.healing.late_writes import close_orphaned, merge_late_writes, n
 from echod.store.healing.recovery import DeferredRecovery, RecoveryReport, recover_role
 from echod.store.journal.records import RecordState
 from echod.store.journal.retention import apply_retention, finish_deletions
-from echod.store.layout import Role, Store, list_roles
+from echod.store.layout import Role, Store, global_root, list_roles, solutions_store
 from echod.store.private_directory import remove_if_unused
 from echod.store.reader import CommitInfo, StoreReader
 from echod.store.role_directory import open_role_directory
@@ -39,7 +39,7 @@ class Engine(StoreReader):
     def recover(self, stores: Iterable[Store]) -> RecoveryReport:
         """Finish everything that a crash left half done. Call this at start and whenever in doubt: it is cheap."""
         total = RecoveryReport()
-        for store in stores:
+        for store in _with_solutions(stores):
             with isolated(store.key):
                 for role in self.journaled_roles(store):
                     total = _combine(total, self._recover_role(role))
@@ -70,7 +70,7 @@ class Engine(StoreReader):
         numbers of the new commits.
         """
         seqs: list[int] = []
-        for role in self.journaled_roles(store):
+        for role in (role for one in _with_solutions([store]) for role in self.journaled_roles(one)):
             with isolated(str(role.path)):
                 try:
                     with as_store_error("follow late changes in", role.path):
@@ -92,7 +92,10 @@ class Engine(StoreReader):
     def remove_private_directories(self, store: Store) -> None:
         """Remove the private directories of a store that contain no file any more."""
         with as_store_error("clean up in", store.root):
-            directories = (store.root, *(role.path for role in list_roles(store).roles))
+            stores = [one for one in _with_solutions([store]) if one == store or one.root.is_dir()]
+            directories = (
+                path for one in stores for path in (one.root, *(role.path for role in list_roles(one).roles))
+            )
             for directory in directories:
                 with open_dir(store.project, directory.relative_to(store.project).parts) as parent:
                     remove_if_unused(parent)
@@ -175,6 +178,13 @@ class Engine(StoreReader):
                     yield self._build_context(directory, lock)
             finally:
                 release_role_lock(lock, journal)
+
+
+def _with_solutions(stores: Iterable[Store]) -> tuple[Store, ...]:
+    """Return the stores and the stores of the solutions of their projects, each once."""
+    given = tuple(stores)
+    projects = (store.project for store in given if global_root(store) is None)
+    return tuple(dict.fromkeys((*given, *map(solutions_store, projects))))
 
 
 def _combine(first: RecoveryReport, second: RecoveryReport) -> RecoveryReport:

@@ -46,6 +46,8 @@ QUARANTINE_REASONS = "REASONS.md"
 DOC_PACKS = "doc-packs"
 """The store of the global doc packs. It is one level deeper below its root than a project's store."""
 MANIFESTS = "manifests"
+SOLUTIONS = Path("docs/solutions")
+"""The solutions of a project, below its root. Their categories are the roles of a store of their own."""
 GLOBAL = "global"
 GLOBAL_LOCK = ".lock"
 DIRTY_MARKER = ".global-echo-dirty"
@@ -127,6 +129,11 @@ def is_real_directory(path: Path) -> bool:
 def store_at(root: Path) -> Store:
     """Return the store in the directory `root` (the inverse of `Store.key`)."""
     return Store(root.parents[2 if root.name == DOC_PACKS else 1], root)
+
+
+def solutions_store(project: Path) -> Store:
+    """Return the store whose roles are the categories of a project's solutions. Agents write no memory there."""
+    return Store(project, project / SOLUTIONS)
 
 
 def global_store(home: Path) -> Store:

@@ -12,13 +12,15 @@ import pytest
 
 from echod import __version__
 from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
-from echod.hooks.run import EVENTS
+from echod.hooks.run import EVENTS, RECALL_EVENTS
 from echod.memory.document import parse
 from echod.memory.model import Document
 from tests.support import Home
 
 # The keys that Claude Code accepts.
-HOOK_EVENTS = {"TaskCompleted", "SessionStart", "SessionEnd", "PreCompact", "Stop"}
+HOOK_EVENTS = {
+    "TaskCompleted", "SessionStart", "SessionEnd", "PreCompact", "Stop", "PreToolUse", "PostToolUseFailure",
+}  # fmt: skip
 KEBAB = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
 
 
@@ -56,7 +58,7 @@ def test_every_hook_calls_the_command_for_seconds_only() -> None:
         (group,) = groups
         (handler,) = group["hooks"]
         kebab = re.sub(r"(?<=[a-z])(?=[A-Z])", "-", event).lower()
-        assert kebab in EVENTS
+        assert kebab in (*EVENTS, *RECALL_EVENTS)
         assert handler["command"].endswith(f"exec echod hook {kebab}")
         assert (handler["type"], handler["timeout"]) == ("command", 5)
 

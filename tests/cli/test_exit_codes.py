@@ -19,6 +19,7 @@ from tests.cli.reference import all_command_paths
 TESTED_ELSEWHERE: Final = {
     "demo": "tests/cli/test_demo.py: it runs the service",
     "hook": "tests/hooks: it always ends with 0 and ends the process",
+    "mcp": "tests/mcp_server: it serves its standard streams and ends the process with the client",
     "service": "tests/service: it would speak to this machine's service manager",
 }
 
@@ -45,6 +46,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "forget": ("4f1c --dry-run", USAGE),
     "gate": (".", USAGE),
     "help": ("prune", OK),
+    "import-access": ("--dry-run", USAGE),
     "init": ("--dry-run", USAGE),
     "jobs": ("", OK),
     "jobs retry": ("7", USAGE),
@@ -89,6 +91,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "status": ("", NOT_RUNNING),
     "undo": ("--last --dry-run", USAGE),
     "unpin": ("4f1c", USAGE),
+    "verify": ("", OK),
     "workflow begin": ("nightly", USAGE),
     "workflow end": ("nightly", USAGE),
 }
@@ -149,7 +152,7 @@ def test_in_an_empty_home_a_command_exits_as_documented(empty: Path, command: st
     assert exit_code(*command.split(), *words.split()) == code
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize("command", [*COMMANDS, "mcp"])
 def test_a_wrong_option_ends_every_command_with_2(empty: Path, command: str) -> None:
     assert exit_code(*command.split(), "--no-such-option") == USAGE
 

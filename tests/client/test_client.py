@@ -6,6 +6,7 @@ import json
 
 from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR
 from tests.client.conftest import Client
+from tests.client.mock_api import ToolCall, Turn
 from tests.support import Home, running_daemon, until
 
 
@@ -58,3 +59,33 @@ def test_the_service_archives_a_session_when_it_ends(client: Client) -> None:
     messages = text[text.index("# Conversation 001") :]
     assert messages.count("Explain the rate limiter, please.") == 1
     assert "It counts requests in a window of a minute." in messages
+
+
+def test_a_note_is_shown_at_the_edit_that_it_is_about_and_nowhere_else(client: Client) -> None:
+    for name in ("cited.py", "other.py"):
+        (client.project / name).write_text("one = 1\n")
+    memory = client.project / ".rune/echoes/reviewer/MEMORY.md"
+    memory.write_text(
+        memory.read_text() + "\n## Inscribed \u2014 Keep one at one (2026-10-01)\n**Source**: `r1`\n"
+        "**Evidence**: `cited.py:1`\n\n- The value of one is part of the file format.\n"
+    )
+    client.home.run("search", "format", client.project)
+    client.environ["ECHOD_HOOKS__RECALL"] = "edit"
+
+    def edit(name: str) -> list[Turn]:
+        path = str(client.project / name)
+        change = {"file_path": path, "old_string": "one = 1", "new_string": "one = 2"}
+        return [ToolCall("Read", {"file_path": path}), ToolCall("Edit", change), "Done."]
+
+    other = client.session("Change other.py.", edit("other.py"), "--allowedTools", "Read,Edit")
+    assert (client.project / "other.py").read_text() == "one = 2\n"
+    assert "part of the file format" not in other.api.sent_text()
+
+    cited = client.session("Change cited.py.", edit("cited.py"), "--allowedTools", "Read,Edit")
+    assert (client.project / "cited.py").read_text() == "one = 2\n"
+    before_edit = json.dumps(
+        [request for request in cited.api.requests if '"Edit"' not in json.dumps(request["messages"])]
+    )
+    assert "part of the file format" not in before_edit
+    assert "part of the file format" in cited.api.sent_text()
+    assert "cited.py:1" in client.home.run("log", "--recall", client.project)

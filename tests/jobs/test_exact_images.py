@@ -124,6 +124,42 @@ def test_after_a_week_no_exact_image_holds_what_a_job_took_out(site: Site, job: 
     assert TOKEN.encode() not in b"".join(visible_contents(site).values())
 
 
+@pytest.mark.parametrize("days_ahead", [400, -400])
+@pytest.mark.parametrize("job", [scrub_job, prune_job])
+def test_the_week_is_over_too_if_the_clock_was_wrong_for_the_job(
+    site: Site, job: Callable[[Site], None], days_ahead: int
+) -> None:
+    site.now += days_ahead * _DAY
+    job(site)
+    site.now -= days_ahead * _DAY
+
+    advance_days(site, 9)  # the day of the first clean-up is the latest on which the job can have run
+
+    assert TOKEN.encode() not in journal_bytes(site)
+
+
+def test_a_clock_that_is_wrong_for_a_job_does_not_shorten_the_week(site: Site) -> None:
+    site.now += 400 * _DAY
+    scrub_job(site)
+    site.now -= 400 * _DAY
+
+    advance_days(site, 6)
+
+    assert TOKEN.encode() in journal_bytes(site)
+
+
+def test_a_secret_that_the_user_took_out_leaves_the_journal_too(site: Site) -> None:
+    site.write(MEMORY_HEADER + with_secret(learning_text("the token")))
+    site.heal()
+    site.write(MEMORY_HEADER + learning_text("the token"))
+    site.heal()
+    assert TOKEN.encode() in journal_bytes(site)
+
+    advance_days(site, 8)
+
+    assert TOKEN.encode() not in journal_bytes(site)
+
+
 @pytest.mark.parametrize("job", JOBS)
 def test_within_the_week_undo_brings_the_exact_text_back(site: Site, job: Callable[[Site], None]) -> None:
     job(site)

@@ -259,6 +259,15 @@ def test_text_is_cut_on_a_character() -> None:
     assert f"- Context: {unicorn * MAX_TEXT_LENGTH}\n" in text
 
 
+def test_a_long_description_ends_with_a_sentence() -> None:
+    sentence = "The lock in src/lock.py leaks when the child fails. "
+    found = observed(teammate_event(HERE, task_description=sentence * 30))
+
+    context = found.text.rpartition("- Context: ")[2]
+    assert context.endswith("when the child fails.\n")
+    assert len(context) <= MAX_TEXT_LENGTH
+
+
 def test_a_secret_is_redacted_even_if_truncation_would_hide_its_kind() -> None:
     secret = "ghp_" + "a1B2c3D4e5F6g7H8i9J0k1L2m3N4o5P6q7R8"
     text = observed(teammate_event(HERE, task_description="x " * 245 + secret)).text

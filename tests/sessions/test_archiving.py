@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import stat
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -12,12 +13,12 @@ import pytest
 from echod.memory.conversation.archive import parse_header
 from echod.memory.conversation.index import row_numbers, split_entries
 from echod.memory.conversation.model import ArchiveOrigin
+from echod.runtime.user_command import UserCommand, UserCommandError
 from echod.sessions.archiver import SessionSource
 from echod.sessions.forget import find_session, forget
 from echod.sessions.journal import RootJournal
 from echod.sessions.receipts import SummaryKind, read_receipt
 from echod.sessions.roots import EPHEMERAL, INDEX, SessionError, SessionRoot
-from echod.sessions.summaries import CommandSummarizer, SummaryCommandError
 from echod.state.database import Database
 from tests.sessions.conftest import Archives
 from tests.sessions.generator import MadeTranscript, TranscriptMaker, make_transcript
@@ -555,6 +556,22 @@ class TestLostDatabase:
 
             assert second.files() == before
 
+    def test_two_programs_at_once_give_no_number_twice(self, archives: Archives, tmp_path: Path) -> None:
+        paths = [simple(seed).made.write(tmp_path / "t") for seed in range(100, 112)]
+
+        def work(part: list[Path], number: int) -> None:
+            with Database.open(tmp_path / f"state-{number}" / "echod.db") as database:
+                own = Archives(SessionRoot(archives.root.entity), database)
+                for path in part:
+                    own.archive(path)
+
+        with ThreadPoolExecutor(3) as pool:
+            for done in [pool.submit(work, paths[number::3], number) for number in range(3)]:
+                done.result()
+
+        assert list(archives.root.archives()) == list(range(1, 13))
+        assert row_numbers(archives.root.read_text(INDEX)) == tuple(range(1, 13))
+
     def test_a_number_is_never_given_twice(self, archives: Archives, tmp_path: Path) -> None:
         archives.archive(simple(87).made.write(tmp_path))
         (archives.root.conversations / "conversation-010.md").write_text("of another program\n")
@@ -594,7 +611,7 @@ class TestSummaries:
 
     def test_a_failure_leaves_the_extracted_summary_and_is_counted(self, archives: Archives, tmp_path: Path) -> None:
         def fail(prompt: str) -> str:
-            raise SummaryCommandError(f"no answer to {len(prompt)} characters")
+            raise UserCommandError(f"no answer to {len(prompt)} characters")
 
         archives.summarizer = fail
         archives.archive(simple(92).made.write(tmp_path))
@@ -617,22 +634,22 @@ class TestSummaries:
         ],
     )
     def test_a_command_that_misbehaves_is_ended(self, script: str, reason: str) -> None:
-        summarizer = CommandSummarizer(["sh", "-c", script], 0.3, os.environ, on_wait=lambda: None)
+        summarizer = UserCommand(["sh", "-c", script], 0.3, os.environ, 64 * 1024, on_wait=lambda: None)
 
-        with pytest.raises(SummaryCommandError, match=reason):
+        with pytest.raises(UserCommandError, match=reason):
             summarizer("prompt")
 
     def test_a_command_gets_the_prompt_on_its_input_and_no_session_to_archive(self) -> None:
         environ = {**os.environ, "CLAUDECODE": "1"}
         script = 'cat; printf " %s %s %s" "$CLAUDE_CODE_SKIP_PROMPT_HISTORY" "${CLAUDECODE-unset}" "$(ls)"'
 
-        answer = CommandSummarizer(["sh", "-c", script], 10, environ, on_wait=lambda: None)("the prompt")
+        answer = UserCommand(["sh", "-c", script], 10, environ, 64 * 1024, on_wait=lambda: None)("the prompt")
 
         assert answer == "the prompt 1 unset "
 
     def test_a_missing_command_is_a_failure(self) -> None:
-        with pytest.raises(SummaryCommandError, match="cannot be started"):
-            CommandSummarizer(["/no/such/command"], 1, os.environ, on_wait=lambda: None)("x")
+        with pytest.raises(UserCommandError, match="cannot be started"):
+            UserCommand(["/no/such/command"], 1, os.environ, 64 * 1024, on_wait=lambda: None)("x")
 
 
 def test_a_session_source_of_a_project_is_recorded_with_it(archives: Archives, tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import sqlite3
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -227,6 +228,23 @@ class TestJob:
 
         assert "conversation-001.md" in desk.archives()
 
+    def test_transcripts_that_cannot_be_listed_are_a_problem_and_not_none(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        desk.session(1)
+        real = os.scandir
+
+        def scandir(path: Any) -> Any:
+            if str(path) == str(desk.transcripts):
+                raise PermissionError(13, "Permission denied", str(path))
+            return real(path)
+
+        monkeypatch.setattr(os, "scandir", scandir)
+
+        assert "cannot be listed" in desk.run("run", "--once")
+        assert "sessions-unreadable" in [one["code"] for one in desk.json("status", code=3)["warnings"]]
+        assert "cannot be listed" in desk.run("sessions", "archive", code=1)
+
     def test_report_mode_writes_nothing(self, desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("ECHOD_MODE", "report")
         desk.session(1)
@@ -304,6 +322,16 @@ class TestStatus:
         codes = [one["code"] for one in status["warnings"]]
         assert ("sessions-memory-full" in codes) is (pressure != "none")
 
+    def test_a_full_memory_is_a_review_item_with_proposals_until_it_is_shorter(self, desk: Desk) -> None:
+        (desk.memory / "MEMORY.md").write_text("# M\n## Server\n" + "- a fact of the server\n" * 210)
+
+        (item,) = desk.json("review")["items"]
+
+        assert "echod sessions distill --apply" in item["text"]
+        assert any("Server" in title for title in item["titles"]), item
+        (desk.memory / "MEMORY.md").write_text("# M\n")
+        assert desk.json("review")["items"] == []
+
     def test_health_is_healthy_degraded_or_down(self, desk: Desk) -> None:
         assert desk.json("sessions", "status")["status"]["health"] == "healthy"
         (desk.memory / "MEMORY.md").unlink()
@@ -355,6 +383,18 @@ class TestDecisions:
         assert "Nothing is left to do." in desk.run("run", "--once")
         assert "no session of this project without" in desk.run("sessions", "rescue")
         assert self.made[0].prompts[0] not in "".join(path.read_text() for path in desk.memory.rglob("*.json"))
+
+    def test_forget_removes_the_documents_of_the_search_index(self, desk: Desk) -> None:
+        words = self.made[0].prompts[0].replace("no. ", "")
+        assert desk.json("sessions", "search", "--ranked", words)["results"]
+        archives = desk.json("sessions", "list")["archives"]
+        number = next(one["number"] for one in archives if one["session_id"] == self.made[0].session)
+
+        desk.run("sessions", "forget", number, "--yes")
+
+        with sqlite3.connect(desk.state / "search.db") as database:
+            paths = [row[0] for row in database.execute("SELECT path FROM file")]
+        assert [path for path in paths if f"conversation-{number:03}" in path] == []
 
     def test_remove_purge_keeps_the_archives_and_archives_nothing_twice(self, desk: Desk) -> None:
         desk.run("remove", desk.project, "--purge", "--yes")

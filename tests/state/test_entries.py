@@ -110,6 +110,23 @@ class TestReferences:
         found = get_facts(entries)
         assert (found.histories["a"].workflows, found.workflows_seen) == (2, 4)
 
+    def test_sessions_count_for_relevance_where_no_workflow_was_seen(self, entries: EntryStore) -> None:
+        entries.add_references(STORE, [Reference("a", "session:1"), Reference("b", "session:2")], TODAY)
+        entries.add_references(STORE, [Reference("a", "session:old")], TODAY - timedelta(days=120))
+        entries.add_references(STORE, [Reference("a", "access:1")], TODAY)
+
+        found = get_facts(entries)
+        assert (found.histories["a"].workflows, found.workflows_seen) == (1, 2)
+
+    def test_only_what_ran_since_the_entry_exists_counts(self, entries: EntryStore, database: Database) -> None:
+        log = WorkflowLog(database)
+        for number in range(4):
+            record_workflow(log, f"review-{number}", NOON - 10 * number * DAY, ended=NOON - 10 * number * DAY + 60)
+        record_present(entries, {"a": I}, TODAY - timedelta(days=15))
+
+        found = get_facts(entries)
+        assert (found.histories["a"].workflows_seen, found.workflows_seen) == (2, 4)
+
     def test_the_workflow_is_the_one_that_ran_then(self, entries: EntryStore, database: Database) -> None:
         log = WorkflowLog(database)
         record_workflow(log, "review-1", NOON, ended=NOON + 20)

@@ -652,12 +652,12 @@ class TestRetention:
             link.executemany(
                 "INSERT INTO job (kind, store, role, state, reason, fingerprint, attempts, ready_at, not_before, "
                 "queued_at, finished_at, result) VALUES ('consolidate', ?, '', 'done', '', '', 0, 0, 0, 0, ?, '')",
-                [("/store" * 50, NOW)] * 1200,
+                [("/store" * 50, NOW)] * 1600,
             )
         with database.read_transaction() as link:
             before = link.execute("PRAGMA page_count").fetchone()[0]
 
-        assert queue.delete_finished(NOW + 1) == 1200
+        assert queue.delete_finished(NOW + 1) == 1600
 
         with database.read_transaction() as link:
             assert link.execute("PRAGMA page_count").fetchone()[0] < before / 4

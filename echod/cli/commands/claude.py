@@ -307,7 +307,10 @@ def _read_json_object(file: Path) -> dict[str, Any]:
 
 
 @click.command(epilog=example("echod hook task-completed < event.json"))
-@click.argument("event", help="task-completed, session-start, session-end, pre-compact or stop.")
+@click.argument(
+    "event",
+    help="The name of the event, such as task-completed or pre-tool-use.",
+)
 def hook(*, event: str) -> None:
     """Record a hook event of an agent.
 

@@ -10,10 +10,12 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
+from echod.cli.evidence import changed_evidence_of, evidence_lines
 from echod.cli.output import iso_date, pluralize, role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import find_in_memory, parse_as_of, read_facts
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
+from echod.contract.evidence import ChangedEvidence
 from echod.contract.status import to_json
 from echod.inspection.entry_facts import with_confirmations
 from echod.memory.policy import Explanation, PolicySettings, build_explanation
@@ -49,8 +51,9 @@ def explain(
         facts = read_facts(read_context, match.role, today, match.document)
         facts = with_confirmations(match.role, facts, match.document, 0)
         explanation = build_explanation(match.role.name, match.document, match.id, facts, policy, today)
+        evidence = changed_evidence_of(read_context, match, context.now())
     assert explanation is not None  # noqa: S101  the entry was just found in this document
-    report = _explain_report(match.role, explanation, policy)
+    report = _explain_report(match.role, explanation, policy, evidence)
     if json:
         click.echo(to_json(report))
         return
@@ -58,7 +61,9 @@ def explain(
     click.echo("\n".join(_explain_lines(report, hidden)))
 
 
-def _explain_report(role: Role, explanation: Explanation, policy: PolicySettings) -> ExplainReport:
+def _explain_report(
+    role: Role, explanation: Explanation, policy: PolicySettings, evidence: tuple[ChangedEvidence, ...]
+) -> ExplainReport:
     terms = explanation.terms
     return ExplainReport(
         id=explanation.id,
@@ -79,6 +84,7 @@ def _explain_report(role: Role, explanation: Explanation, policy: PolicySettings
             for rule in explanation.rules
         ),
         confirmed_by=explanation.confirmed_by,
+        evidence=evidence,
         verdict=explanation.verdict,
         weights=ScoreTermsInfo(policy.importance_weight, policy.relevance_weight, policy.recency_weight),
     )
@@ -94,6 +100,9 @@ def _explain_lines(report: ExplainReport, hidden: tuple[RuleInfo, ...]) -> Itera
         yield wrap(f"the same lesson was learned in {', '.join(report.confirmed_by)}, which protects it")
     if report.pinned:
         yield f"pinned until {report.pinned}: no rule removes it"
+    if report.evidence:
+        yield "Evidence:"
+        yield from evidence_lines(report.evidence)
     if report.terms is not None and report.weights is not None:
         yield ""
         yield f"score {report.score:.3f} = sum of"

@@ -7,8 +7,7 @@ from pathlib import Path
 import click
 
 from echod.cli import options
-from echod.cli.commands.status import check_liveness
-from echod.cli.context import CommandContext
+from echod.cli.context import CommandContext, check_liveness
 from echod.cli.execute import report_already_so
 from echod.cli.options import Number, WholeNumber
 from echod.cli.output import format_timestamp, short_path, wrap

@@ -21,12 +21,14 @@ from echod.cli.root import example, pass_command_context
 from echod.cli.session_undo import logged_changes
 from echod.cli.targets import block_title, select_stores
 from echod.contract.commands import EntryDiff, FileDiff, JobDiffReport, LoggedJob, LogReport
+from echod.contract.evidence import OfferedEntry, RecallLog
 from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.line_diff import diff_lines
 from echod.memory.model import Document
+from echod.store.layout import Store
 from echod.store.reader import CommitInfo, FileCommit
 
 _MAX_LINES = 12
@@ -44,11 +46,12 @@ _MARKS = {"added": "+", "removed": "-", "changed": "~"}
     shell_complete=complete_job,
     help="A job's number, or a project; default: the current directory's, else all.",
 )
+@click.option("--recall", is_flag=True, help="List the entries that hooks showed to agents instead.")
 @options.limit
 @click.option("-v", "--verbose", is_flag=True, help="With a job: show all lines of each entry.")
 @options.json
 @pass_command_context
-def log(context: CommandContext, *, target: str | None, limit: int, verbose: bool, json: bool) -> None:
+def log(context: CommandContext, *, target: str | None, recall: bool, limit: int, verbose: bool, json: bool) -> None:
     """List the changes that echod made, or show one as a diff.
 
     With the number of a job, the entries that it added, removed and changed are shown with their lines.
@@ -61,6 +64,10 @@ def log(context: CommandContext, *, target: str | None, limit: int, verbose: boo
         click.echo(text)
         return
     stores = select_stores(context, None if target is None else Path(target))
+    if recall:
+        offers = _recall_log(context, stores, limit)
+        click.echo(to_json(offers) if json else "\n".join(_recall_lines(offers, context.now())))
+        return
     with context.open_read_context() as read_context:
         projects = None if stores is None else dict.fromkeys(store.project for store in stores)
         rows = [*_log_rows(read_context.reader.history(stores)), *logged_changes(read_context, projects)]
@@ -72,6 +79,25 @@ def log(context: CommandContext, *, target: str | None, limit: int, verbose: boo
         click.echo("\nThe changes of one job: echod log JOB. To undo it: echod undo JOB")
     else:
         click.echo("echod has not changed anything here yet.")
+
+
+def _recall_log(context: CommandContext, stores: Sequence[Store] | None, limit: int) -> RecallLog:
+    from echod.inbox.recall_log import list_offers
+
+    keys = None if stores is None else {store.key for store in stores}
+    offers = [offer for offer in list_offers(context.paths.state) if keys is None or offer.store in keys]
+    return RecallLog(
+        tuple(OfferedEntry(o.at, o.id, o.title, o.project, o.session, o.event, o.reason) for o in offers[:limit])
+    )
+
+
+def _recall_lines(report: RecallLog, now: float) -> Iterator[str]:
+    if not report.offers:
+        yield "No hook has shown an entry to an agent here."
+    for offer in report.offers:
+        yield wrap(title_text(offer.title), indent=f"{format_timestamp(offer.at, now):<17} {offer.id}  ")
+        place = f"{short_path(offer.project)}, session {sanitize(offer.session)[:8]}"
+        yield wrap(f"{sanitize(offer.event)}: {sanitize(offer.reason)}; {place}", indent=" " * 18)
 
 
 def _log_rows(history: Iterable[CommitInfo]) -> list[LoggedJob]:

@@ -16,9 +16,8 @@ from echod.app.forget_project import ProjectData, close_commits, delete_project_
 from echod.app.moved_projects import MovedProject
 from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
-from echod.cli.commands.status import check_liveness
 from echod.cli.completions import complete_project
-from echod.cli.context import CommandContext
+from echod.cli.context import CommandContext, check_liveness
 from echod.cli.execute import (
     LOCK_TIMEOUT_SECONDS,
     Confirmation,

@@ -14,7 +14,7 @@ from echod.cli.completions import complete_review_item
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change, refusal
 from echod.cli.output import format_timestamp, pluralize, sanitize, short_path, wrap
-from echod.cli.root import CommandGroup, command_context, example, pass_command_context
+from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import select_stores
 from echod.contract.commands import ReviewItem, ReviewReport
 from echod.contract.status import to_json
@@ -28,24 +28,8 @@ from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
 from echod.store.layout import Store
 
-_SUBCOMMAND_KEY = "echod.review.subcommand"
 
-
-class _PathOrCommandGroup(CommandGroup):
-    """A group whose own argument is a PATH, unless the first word is the name of a subcommand."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        first = next((word for word in args if not word.startswith("-")), None)
-        ctx.meta[_SUBCOMMAND_KEY] = first in self.commands
-        ctx.allow_interspersed_args = first not in self.commands
-        return super().parse_args(ctx, args)
-
-    def get_params(self, ctx: click.Context) -> list[click.Parameter]:
-        params = super().get_params(ctx)
-        return [p for p in params if not isinstance(p, click.Argument)] if ctx.meta.get(_SUBCOMMAND_KEY) else params
-
-
-@click.group(cls=_PathOrCommandGroup, invoke_without_command=True, epilog=example("echod review --json"))
+@click.group(cls=ArgumentOrCommandGroup, invoke_without_command=True, epilog=example("echod review --json"))
 @options.project_path_or_all
 @options.json
 @click.pass_context
@@ -165,7 +149,7 @@ def collect_open_items(context: CommandContext) -> list[OpenReviewItem]:
 
 def _store_items(read_context: ReadContext, store: Store, now: float) -> tuple[OpenReviewItem, ...]:
     roles = layout.list_roles(store).roles
-    notices = read_context.reader.collect_notices(store)
+    notices = read_context.collect_notices(store, now)
     maintenance = read_context.maintenance_policy(store.project)
     restored = find_restored_findings(read_context.reader, notices)
     return read_context.review_collector.collect(store, roles, notices, maintenance, restored, now)

@@ -20,8 +20,7 @@ import click
 
 from echod import log_setup
 from echod.app.services import Services
-from echod.cli.commands.status import check_liveness
-from echod.cli.context import CommandContext, ProgressLine
+from echod.cli.context import CommandContext, ProgressLine, check_liveness
 from echod.cli.execute import LOCK_TIMEOUT_SECONDS, adopt_moved
 from echod.cli.options import PATH, Number
 from echod.cli.output import (

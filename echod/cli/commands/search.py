@@ -7,20 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
+from echod.app.evidence import EvidenceReader
 from echod.app.search import SearchLocations, SearchScope
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME, WholeNumber
 from echod.cli.output import WIDTH, fit_path, pluralize, problem_line, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
+from echod.contract.evidence import EvidenceInfo
 from echod.contract.search import (
     BriefReport,
     ConflictInfo,
-    EvidenceInfo,
     FileProblem,
     MissingEvidence,
     SearchReport,
@@ -32,6 +33,9 @@ from echod.search.documents import DocumentKind, DocumentSource
 from echod.search.excerpts import DATA_NOTICE, excerpt
 from echod.search.finder import DEFAULT_KINDS, DEFAULT_LIMIT, DocumentFinder, FoundDocument, SearchAnswer, SearchRequest
 from echod.store.layout import Store
+
+if TYPE_CHECKING:
+    from echod.search.brief import Brief, BriefRequest  # loads the comparison of learnings
 
 _MAX_LIMIT = 1000
 _LAYERS = ("etched", "notes", "inscribed", "observations", "traced")
@@ -115,7 +119,8 @@ def search(
     finder = DocumentFinder(context.paths.search_index)
     answer = finder.search(sources, request)
     finder.close()
-    report = _report(request, sources, answer)
+    with EvidenceReader(context.paths, context.now()) as evidence:
+        report = _report(request, sources, answer, evidence)
     click.echo(to_json(report) if json else "\n".join(_screen(report, request)))
 
 
@@ -127,7 +132,8 @@ def print_found(
     finder = DocumentFinder(context.paths.search_index)
     answer = finder.search(sources, request)
     finder.close()
-    report = _report(request, sources, answer)
+    with EvidenceReader(context.paths, context.now()) as evidence:
+        report = _report(request, sources, answer, evidence)
     click.echo(to_json(report) if as_json else "\n".join(_screen(report, request)))
 
 
@@ -169,20 +175,22 @@ def list_sources(context: CommandContext, target: SearchTarget) -> tuple[Documen
     return locations.sources(target.scope, target.stores)
 
 
-def _report(request: SearchRequest, sources: Sequence[DocumentSource], answer: SearchAnswer) -> SearchReport:
+def _report(
+    request: SearchRequest, sources: Sequence[DocumentSource], answer: SearchAnswer, evidence: EvidenceReader
+) -> SearchReport:
     searched = dict.fromkeys(source.store for source in sources if source.kinds & request.kinds)
     return SearchReport(
         query=request.query,
         total=answer.total,
         stale=answer.stale is not None,
-        results=tuple(_result(found, request.query) for found in answer.results),
+        results=tuple(_result(found, request.query, evidence) for found in answer.results),
         problems=tuple(FileProblem(problem.path, problem.reason) for problem in answer.problems),
         notice=answer.stale or answer.notice,
         searched=tuple(searched),
     )
 
 
-def _result(found: FoundDocument, query: str) -> SearchResult:
+def _result(found: FoundDocument, query: str, evidence: EvidenceReader) -> SearchResult:
     return SearchResult(
         id=found.id,
         kind=found.kind.value,
@@ -198,7 +206,9 @@ def _result(found: FoundDocument, query: str) -> SearchResult:
         preview=excerpt(found.body, query),
         score=round(found.score, 4),
         suspicious=found.suspicious,
-        evidence=tuple(EvidenceInfo(cite, "unknown") for cite in found.citations),
+        evidence=tuple(
+            EvidenceInfo(checked.cite, checked.state.value, checked.at) for checked in evidence.check(found)
+        ),
     )
 
 
@@ -231,6 +241,15 @@ def _result_lines(result: SearchResult) -> Iterator[str]:
     if result.suspicious:
         yield problem_line("It reads like an instruction to agents.", indent="  ")
     yield wrap(sanitize(result.preview), indent="  | ", hang="  | ")
+    yield from stale_evidence_lines(result.evidence)
+
+
+def stale_evidence_lines(evidence: Sequence[EvidenceInfo]) -> Iterator[str]:
+    """Name the citations that are not as they were when the entry was written."""
+    for info in evidence:
+        if info.state in ("moved", "changed", "gone"):
+            now = f", now {sanitize(info.at)}" if info.at else ""
+            yield wrap(f"{sanitize(info.cite)} ({info.state}{now})", indent="  evidence: ", hang="    ")
 
 
 @click.command(epilog=example("echod brief add retries to the upload client --role workers"))
@@ -245,7 +264,7 @@ def _result_lines(result: SearchResult) -> Iterator[str]:
 @pass_command_context
 def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, ...], lines: int, json: bool) -> None:
     """Summarize the memory that matters for a task."""
-    from echod.search.brief import BriefRequest, make_brief, render_brief  # loads the comparison of learnings
+    from echod.search.brief import BriefRequest, make_brief  # loads the comparison of learnings
     from echod.search.worktree import changed_files
 
     stores = _stores_at(context, text[-1]) if text else ()
@@ -256,18 +275,27 @@ def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, .
     sources = (*locations.sources(SearchScope.PROJECT, stores), *locations.sources(SearchScope.GLOBAL, ()))
     request = BriefRequest(" ".join(words), changed_files(project), frozenset(roles), lines)
     finder = DocumentFinder(context.paths.search_index)
-    made = make_brief(finder, sources, request)
-    finder.close()
+    with EvidenceReader(context.paths, context.now()) as evidence:
+        made = make_brief(finder, sources, request, evidence.check)
+        finder.close()
+        _print_brief(made, request, evidence, json=json)
+
+
+def _print_brief(made: Brief, request: BriefRequest, evidence: EvidenceReader, *, json: bool) -> None:
+    from echod.search.brief import render_brief  # loads the comparison of learnings
+
     if not json:
         click.echo("\n".join(sanitize(line) for line in render_brief(made, request).splitlines()))
         return
     report = BriefReport(
         query=made.query,
         files=request.files,
-        always=tuple(_result(found, made.query) for found in made.always),
-        matching=tuple(_result(found, made.query) for found in made.matching),
+        always=tuple(_result(found, made.query, evidence) for found in made.always),
+        matching=tuple(_result(found, made.query, evidence) for found in made.matching),
         conflicts=tuple(ConflictInfo(found.first.id, found.second.id, found.difference) for found in made.conflicts),
-        missing=tuple(MissingEvidence(found.document.id, found.cite) for found in made.missing),
+        missing=tuple(
+            MissingEvidence(found.document.id, found.checked.cite) for found in made.stale if found.checked.at is None
+        ),
         omitted=made.omitted,
         notice=made.notice,
     )

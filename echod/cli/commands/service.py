@@ -11,8 +11,7 @@ import click
 
 from echod import __version__
 from echod.cli import options
-from echod.cli.commands.status import check_liveness
-from echod.cli.context import CommandContext
+from echod.cli.context import CommandContext, check_liveness
 from echod.cli.leftovers import settle_and_report
 from echod.cli.options import WholeNumber
 from echod.cli.output import short_path, wrap

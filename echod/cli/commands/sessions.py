@@ -339,9 +339,21 @@ def forget_(context: CommandContext, *, session: str, root: Path | None, dry_run
         return f"forgot {pluralize(len(found.archives), 'archive')} of a session"
 
     run_job(context, selected.root, "requested by the user", work)
+    _forget_in_index(context, selected)
     context.print_info("It is forgotten: archives, rows, summaries, receipts and what an undo would need.")
     for text in held:
         context.print_info(wrap(f"The host still has {text}.", hang="  "))
+
+
+def _forget_in_index(context: CommandContext, selected: SelectedRoot) -> None:
+    """Remove the documents of deleted archives from the search index now, not at the next search."""
+    from echod.search.conversation_source import ConversationSource
+    from echod.search.finder import DocumentFinder
+
+    if context.paths.search_index.exists():
+        finder = DocumentFinder(context.paths.search_index)
+        finder.refresh([ConversationSource(selected.root.memory, str(selected.project or ""))])
+        finder.close()
 
 
 @sessions.command(epilog=example("echod sessions rebuild"))

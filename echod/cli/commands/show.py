@@ -18,6 +18,7 @@ from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.completions import complete_shown
 from echod.cli.context import CommandContext
+from echod.cli.evidence import evidence_lines, evidence_of
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import (
     fit_path,
@@ -222,6 +223,7 @@ def _entry_report(context: CommandContext, read_context: ReadContext, match: Mem
             )
             for copy in copies
         ),
+        evidence=evidence_of(read_context, match, context.now()) if isinstance(match, MemoryMatch) else (),
     )  # fmt: skip
     return ShowReport(() if block is None else (_shown_entry(role, match.id, block),), entry=entry_history)
 
@@ -343,6 +345,9 @@ def _entry_details(report: ShowReport, now: float) -> Iterator[str]:
     yield location + fit_path(entry_history.store, screen_width() - len(location))
     if entry_history.text is not None:
         yield from _fenced_lines(entry_history.text)
+    if entry_history.evidence:
+        yield "evidence:"
+        yield from evidence_lines(entry_history.evidence)
     if entry_history.first_seen:
         yield f"known to echod since {entry_history.first_seen}"
     if entry_history.references:

@@ -14,9 +14,8 @@ from typing import NamedTuple
 
 import click
 
-from echod import __version__
 from echod.cli import options
-from echod.cli.context import CommandContext
+from echod.cli.context import CommandContext, check_liveness
 from echod.cli.options import PATH
 from echod.cli.output import draw_screen
 from echod.cli.root import example, pass_command_context
@@ -33,11 +32,10 @@ from echod.contract.status import (
 from echod.errors import ConfigurationError, ExitCode, StateError, UsageError
 from echod.files import read_regular
 from echod.paths import Paths
-from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat, read_liveness
+from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat
 from echod.runtime.locks import read_lock_state
 
 _MAX_SNAPSHOT_BYTES = 8 * 1024 * 1024
-_STARTUP_GRACE_SECONDS = 3.0
 _WATCH_INTERVAL_SECONDS = 2.0
 
 
@@ -91,21 +89,6 @@ def _watch(context: CommandContext, project: Path | None, detail: Detail) -> Non
             time.sleep(_WATCH_INTERVAL_SECONDS)
     except KeyboardInterrupt:
         click.echo()
-
-
-def check_liveness(context: CommandContext) -> Liveness:
-    """Check from outside whether the daemon runs and answers. A starting daemon gets a moment to do so."""
-    deadline = time.monotonic() + _STARTUP_GRACE_SECONDS
-    while True:
-        try:
-            liveness = read_liveness(context.paths, __version__, time.monotonic())
-        except OSError as error:
-            raise StateError(
-                f"{error.filename} cannot be read: {error.strerror}. It belongs to another user or is damaged."
-            ) from error
-        if liveness.state is not DaemonState.STARTING or time.monotonic() > deadline:
-            return liveness
-        time.sleep(0.1)
 
 
 def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> StatusReport | None:

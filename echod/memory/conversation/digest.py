@@ -61,7 +61,7 @@ _NOT_WORD = re.compile(r"[^\w-]+")
 _NO_TOPIC = re.compile(
     "[/=@\\\\]|\\[REDACTED|[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]"
 )
-_CHANNEL_PREFIX = re.compile(r"\[[^\]\n]*:[^\]\n]*\](?:\n| )")
+_CHANNEL_PREFIX = re.compile(r"\[[^\]\n:]*:[^\]\n]*\](?:\n| )")
 _BARE_COMMAND = re.compile(r"/[\w:-]+|\[(?:image|document)\](?: \[(?:image|document)\])*")
 _PROJECT_WORD = re.compile(r"[\w-]{2,}")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")

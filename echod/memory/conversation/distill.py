@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.text import pluralize
+from echod.memory.text import find_enclosed, pluralize
 
 MAX_LINES, MAX_CHARACTERS = 200, 25_000
 """The host loads so many lines and characters of a MEMORY.md, whichever is reached first."""
@@ -22,7 +22,6 @@ NOTICE_SHARE, WARNING_SHARE, FULL_SHARE = 0.7, 0.9, 1.0
 
 _HEADING = re.compile(r"#{1,2} +(?P<title>\S.*)")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _MONTH = re.compile(r"\b(20\d\d)-(0[1-9]|1[0-2])(?!\d)")
 _MIN_DUPLICATE_LENGTH = 20
 _SHOWN_DUPLICATES = 3
@@ -40,7 +39,11 @@ class MemorySection(NamedTuple):
     @property
     def is_empty(self) -> bool:
         """True if nothing but comments follows the heading."""
-        return not _COMMENT.sub("", "\n".join(self.lines[1:])).strip()
+        text, pieces, end = "\n".join(self.lines[1:]), [], 0
+        for start, close in find_enclosed(text, "<!--", "-->"):
+            pieces.append(text[end : start - len("<!--")])
+            end = close + len("-->")
+        return not "".join((*pieces, text[end:])).strip()
 
 
 class MemoryAnalysis(NamedTuple):
@@ -63,6 +66,15 @@ class Distillation(NamedTuple):
     memory: str
     topics: Mapping[str, str]
     moved: tuple[str, ...]
+
+
+def pressure_of(share: float) -> str:
+    """Return how full MEMORY.md is: `none`, `notice`, `warning` or `full`."""
+    if share >= FULL_SHARE:
+        return "full"
+    if share >= WARNING_SHARE:
+        return "warning"
+    return "notice" if share >= NOTICE_SHARE else "none"
 
 
 def analyse_memory(text: str, today: date) -> MemoryAnalysis:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 from echod.memory.conversation.model import (
+    MAX_TOOL_OUTPUT_CHARACTERS,
     ConversationItem,
     NotATranscriptError,
     Speaker,
@@ -29,6 +30,9 @@ MAX_COMMAND_CHARACTERS = 80
 PATH_KEYS = ("file_path", "path", "notebook_path")
 
 _MAX_TARGET_CHARACTERS = 200
+_MAX_OUTPUT_CHARACTERS = 10 * MAX_TOOL_OUTPUT_CHARACTERS
+"""Far more than is ever shown, so that cleaning and redacting cost the same for every output."""
+
 _REFUSAL_FEEDBACK = "the user said:"
 
 
@@ -135,7 +139,8 @@ def tool_output(content: object, *, is_error: bool) -> ToolOutput:
     else:
         text = "" if content is None else json.dumps(content, ensure_ascii=False, default=str)
     # The user's own words in a refusal are as good as a prompt.
-    return ToolOutput(clean_text(text), is_error, keep_whole=is_error and _REFUSAL_FEEDBACK in text)
+    keep_whole = is_error and _REFUSAL_FEEDBACK in text
+    return ToolOutput(clean_text(text if keep_whole else text[:_MAX_OUTPUT_CHARACTERS]), is_error, keep_whole)
 
 
 def _output_text(block: object) -> str:

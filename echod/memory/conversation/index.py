@@ -31,9 +31,9 @@ _ROW = re.compile(r"^\|[ \t]*(\d{1,10})[ \t]*\|.*$", re.MULTILINE)
 _SEPARATOR = "\n---\n\n"
 _SPLIT = re.compile(r"(?:\A|\n)[ \t]*---[ \t]*\r?\n(?=\s*## )")
 _POINTER = re.compile(r"\*\*Archive\*\*:[ \t]*(conversation-\d{1,10}\.md)")
-_ENTRY_HEADING = re.compile(r"^## Session (?P<id>.*?) \u2014 (?P<date>.+?)[ \t]*$", re.MULTILINE)
+_ENTRY_HEADING = re.compile(r"^## Session (?P<id>.*?) \u2014 (?P<date>.+)$", re.MULTILINE)
 _FACTS = re.compile(
-    r"\*\*Duration\*\*:[ \t]*~?(?P<duration>[^|\n]*?)[ \t]*\|[ \t]*\*\*Messages\*\*:[ \t]*(?P<messages>\d+)"
+    r"\*\*Duration\*\*:(?P<duration>[^|\n*]{0,200})\|[ \t]{0,20}\*\*Messages\*\*:[ \t]{0,20}(?P<messages>\d{1,20})"
 )
 _SUMMARY_LINE = re.compile(r"\*\*Summary\*\*:[ \t]*(?P<text>.*)")
 
@@ -167,8 +167,8 @@ def read_entry(entry: str) -> EntryFacts:
     heading, facts, summary = _ENTRY_HEADING.search(entry), _FACTS.search(entry), _SUMMARY_LINE.search(entry)
     return EntryFacts(
         session_id=heading["id"] if heading else "",
-        date=heading["date"] if heading else "",
-        duration=facts["duration"] if facts else "",
+        date=heading["date"].strip() if heading else "",
+        duration=facts["duration"].strip(" \t").removeprefix("~") if facts else "",
         messages=facts["messages"] if facts else "",
         summary=summary["text"] if summary else "",
         archive=entry_archive(entry),

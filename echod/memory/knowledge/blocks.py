@@ -71,7 +71,7 @@ _MAX_REFERENCE_CHARACTERS = 1500
 _MAX_OPEN_GROUPS = 16  # open groups per feature, so that thousands of equal titles take linear time
 _MIN_COMMON_COUNT = 24  # entries with the same file or word, from which on it does not distinguish topics
 _MARKUP = re.compile(r"[`~<>#|\[\]]")
-_ITEM_MARK = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_ITEM_MARK = re.compile(r"\A[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 
 
 class BlockMaterial(NamedTuple):

@@ -15,7 +15,7 @@ from echod.memory.model import Document, Layer
 from echod.memory.policy.candidates import expires_on, expiry_threshold, noise_budget
 from echod.memory.policy.draft import PruneDraft
 from echod.memory.policy.pressure import Rankings, rank_entries
-from echod.memory.policy.promote import is_promotable
+from echod.memory.policy.promote import is_promotable, is_recurring
 from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune
 from echod.memory.policy.scoring import NOISE_LAYERS, EntryStatus, Facts, ScoreTerms, entry_statuses
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
@@ -167,6 +167,8 @@ def _rule_outcomes(
     if status.layer is Layer.OBSERVATIONS:
         references = status.history.references
         text = f"{references} of {policy.promote_references} references that make it inscribed"
+        if is_recurring(status, policy):
+            text += f"; it came up again in {policy.promote_references} workflows or more, which does too"
         outcomes.append(RuleOutcome(Rule.PROMOTE, is_promotable(status, policy), None, None, None, text))
     return (*outcomes, _superseded_outcome(status, statuses))
 
@@ -193,6 +195,8 @@ def _rank_outcome(
     )
     if rank is not None:
         text = f"number {rank} of {len(queue)}: {text}"
+    if status.evidence_gone:
+        text += "; its evidence is gone, so it goes before others of the same value"
     if planned.learnings:
         text += f"; today {pluralize(len(planned.learnings), 'learning')} of this entry"
     return [RuleOutcome(rule, rule in planned.rules, None, rank, len(queue) if rank else None, text)]

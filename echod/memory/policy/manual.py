@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from echod.memory.compose import append_entries
 from echod.memory.document import parse, parse_block
-from echod.memory.edit import with_layer
+from echod.memory.edit import with_layer, with_verified
 from echod.memory.identity import block_content, block_contents, entry_ids
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
@@ -70,6 +70,23 @@ def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> 
     ids = entry_ids(role, document)
     blocks = tuple(
         with_layer(block, layer) if block_id == entry_id else block
+        for block_id, block in zip(ids, document.blocks, strict=True)
+    )
+    if blocks == document.blocks:
+        return document
+    return _check_round_trip(replace(document, blocks=blocks))
+
+
+def change_verified(role: str, document: Document, entry_id: str, day: date) -> Document | EditRefusal:
+    """Return the file with a day as the date on which one entry was last verified. The id is a full one.
+
+    The same document is returned where the entry has that day already.
+    """
+    if (missing := _refuse_missing(role, document, [entry_id])) is not None:
+        return missing
+    ids = entry_ids(role, document)
+    blocks = tuple(
+        with_verified(block, day) if block_id == entry_id else block
         for block_id, block in zip(ids, document.blocks, strict=True)
     )
     if blocks == document.blocks:

@@ -243,7 +243,13 @@ class _Learning:
 
     @property
     def _order(self) -> tuple[object, ...]:
-        return self.came_today, self.value, self.status.removal_order, self.position
+        return (
+            self.came_today,
+            self.value,
+            not self.status.evidence_gone,
+            self.status.removal_order,
+            self.position,
+        )
 
 
 def learning_values(draft: PruneDraft, facts: Facts) -> dict[int, tuple[float, ...]]:
@@ -375,6 +381,10 @@ def rank_entries(draft: PruneDraft, facts: Facts, today: date) -> Rankings:
     values = learning_values(draft, facts)
     inscribed = sorted(
         draft.removable([Layer.INSCRIBED]),
-        key=lambda status: (min(values[status.index], default=0.0), status.removal_order),
+        key=lambda status: (
+            min(values[status.index], default=0.0),
+            not status.evidence_gone,
+            status.removal_order,
+        ),
     )
     return Rankings(tuple(noise), tuple(status.id for status in inscribed))

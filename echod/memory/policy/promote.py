@@ -13,7 +13,7 @@ from typing import NamedTuple
 from echod.memory.edit import with_layer
 from echod.memory.merge import round_trips
 from echod.memory.model import Document, Layer
-from echod.memory.noise import NoiseItem, NoiseJudge
+from echod.memory.noise import NoiseItem, NoiseJudge, is_routine_summary
 from echod.memory.policy.scoring import EntryStatus, Facts, entry_statuses
 from echod.memory.policy_model import PolicySettings
 from echod.memory.prompt_injection import find_injection
@@ -76,7 +76,7 @@ def is_promotable(status: EntryStatus, policy: PolicySettings) -> bool:
 def is_recurring(status: EntryStatus, policy: PolicySettings) -> bool:
     """Return whether as many workflows reported the same observation, and a reader learns something from it."""
     item = NoiseItem(status.index, status.block, status.entry, status.verified)
-    if item.recurrence.workflows < policy.promote_references:
+    if item.recurrence.workflows < policy.promote_references or is_routine_summary(item):
         return False
     found = NoiseJudge([]).specificity(item)
     return bool(found.names) and not found.is_routine and not found.is_assignment

@@ -79,9 +79,10 @@ class PrunePlan(NamedTuple):
 
     @property
     def extent(self) -> PruneExtent:
-        """How much it removes."""
-        removed = [a for a in self.actions if a.action in (PruneAction.ARCHIVE, PruneAction.COMPRESS)]
-        inscribed = sum(a.layer is Layer.INSCRIBED for a in removed)
+        """How much it removes. An entry without content is no inscribed learning."""
+        removed = [a for a in self.actions if a.action not in (PruneAction.KEEP, PruneAction.CONDENSE)]
+        lossy = [a for a in self.actions if (a in removed and a.rule is not Rule.EMPTY) or a.learnings]
+        inscribed = sum(a.layer is Layer.INSCRIBED for a in lossy)
         return PruneExtent(self.lines_before, self.lines_after, len(self.actions), len(removed), inscribed)
 
     @property

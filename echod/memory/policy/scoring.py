@@ -58,6 +58,8 @@ class Facts:
     learnings_archived_today: int = 0  # learnings of this file that rule `lowest-learning` archived today
     # Entry id -> the roles in which the same lesson was found, apart from this one.
     confirmations: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
+    # Entries all of whose evidence is gone, as the last check found it.
+    evidence_gone: frozenset[str] = frozenset()
 
 
 _UNKNOWN_HISTORY = History()
@@ -87,6 +89,7 @@ class EntryStatus:
     file_lines: int  # the lines that it takes in the file
     content_lines: int  # its lines without blank ones at its end
     pinned_until: date | None  # the last day on which no rule touches it
+    evidence_gone: bool  # all files or lines that it cites were removed
     closes_open_block: bool  # the block above leaves a code block or comment open, and only this heading ends it
 
     @property
@@ -105,10 +108,10 @@ class EntryStatus:
         return not self.is_protected and self.pinned_until is None and not self.closes_open_block
 
     @property
-    def removal_order(self) -> tuple[float, float, date, int]:
-        """The sort key: lower score first, then lower confidence, then older, then higher in the file."""
-        confidence = self.entry.confidence
-        return self.score or 0.0, DEFAULT_CONFIDENCE if confidence is None else confidence, self.verified, self.index
+    def removal_order(self) -> tuple[float, bool, float, date, int]:
+        """The sort key: lower score first, then gone evidence, lower confidence, older, higher in the file."""
+        confidence = DEFAULT_CONFIDENCE if self.entry.confidence is None else self.entry.confidence
+        return self.score or 0.0, not self.evidence_gone, confidence, self.verified, self.index
 
 
 def entry_statuses(
@@ -140,6 +143,7 @@ def entry_statuses(
                     file_lines=count_lines(block.text),
                     content_lines=count_entry_lines(block.text),
                     pinned_until=pinned_until if pinned_until is not None and pinned_until >= today else None,
+                    evidence_gone=entry_id in facts.evidence_gone,
                     closes_open_block=previous_is_open,
                 )
             )

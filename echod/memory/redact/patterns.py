@@ -34,7 +34,7 @@ from echod.memory.redact.plausibility import (
 )
 from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
-_JWT = r"[A-Za-z0-9_-]{8,2000}\.[A-Za-z0-9_-]{8,8000}\.[A-Za-z0-9_-]*"
+_JWT = r"[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8,8000}+\.[A-Za-z0-9_-]*"
 _WORD_BEFORE = re.compile(r"[A-Za-z0-9]")
 _AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
 _MIN_URL_TOKEN_LENGTH = 16

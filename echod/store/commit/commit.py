@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from pathlib import PurePosixPath
 
+from echod.memory.archive_union import missing_records
 from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
 from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content
 from echod.memory.model import Document, Unreadable
+from echod.memory.policy.archive import PRUNED_STEM, REMOVED_STEM
 from echod.memory.redact import redact, redact_entry
 from echod.store.changes import CommitConflict, CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit import file_steps
@@ -28,6 +30,7 @@ from echod.store.commit.apply import apply_record, remove_staged_files
 from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.errors import BusyError, RefusedError, StoreError, as_store_error, store_error
 from echod.store.journal.records import AppendRecord, CommitRecord, ConsumeRecord, WriteRecord
+from echod.store.layout import ARCHIVE
 from echod.store.private_directory import own_file_name
 from echod.store.snapshot import is_settled
 
@@ -214,8 +217,14 @@ def _write_intent(context: CommitContext, record: CommitRecord) -> None:
 
 def check_conservation(plan: CommitPlan, parse: ParseContent, *, by_user: bool) -> None:
     """Refuse a plan that would lose something. The `RefusedError` names the file and the block."""
-    changes = [_parse_change(write, parse) for write in plan.writes if write.before is not None]
-    archived = [text for _, text in plan.appends] + [c.archived_text for c in plan.consumes]
+    replaced = [write for write in plan.writes if write.before is not None]
+    archives = [write for write in replaced if _is_archive(write.path)]
+    changes = [_parse_change(write, parse) for write in replaced if write not in archives]
+    for write in archives:
+        if missing := missing_records(write.before or b"", write.after):
+            raise _conservation_error(plan, ViolationKind.LOST, f"{write.path}: {missing[0][:60]}")
+    archived = [write.after for write in archives]
+    archived += [text for _, text in plan.appends] + [c.archived_text for c in plan.consumes]
     archived += [w.after for w in plan.writes if w.before is None]
     texts = [text.decode(errors="replace") for text in archived]
     violations = find_violations(changes, texts, redacted_forms=_redacted_forms, user_requested=by_user)
@@ -226,6 +235,12 @@ def check_conservation(plan: CommitPlan, parse: ParseContent, *, by_user: bool) 
         present = {block_content(block) for document in documents for block in document.blocks}
         for consume in plan.consumes:
             _check_findings(plan, consume, parse, present)
+
+
+def _is_archive(path: str) -> bool:
+    """Return whether a path is an archive of entries, whose records may be rearranged but not changed."""
+    parts = PurePosixPath(path)
+    return parts.parent.name == ARCHIVE and parts.name.startswith((f"{PRUNED_STEM}-", f"{REMOVED_STEM}-"))
 
 
 def _parse_change(write: PlannedWrite, parse: ParseContent) -> FileChange:

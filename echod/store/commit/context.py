@@ -16,6 +16,7 @@ from echod.store.capabilities import CapabilityCache
 from echod.store.errors import as_store_error
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import RoleJournal
+from echod.store.journal.timeline import SHORTEST_INTERVAL
 from echod.store.layout import MEMORY, Role
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory
@@ -155,4 +156,4 @@ class CommitContext(NamedTuple):
         """Return the current time, or a later one than any recorded in this role: history never goes back."""
         state, records = self.journal.newest_state(), self.journal.open_records()
         last_timestamp = max(0.0 if state is None else state.since, *(record.at for record in records[-1:]), 0.0)
-        return max(self.clock(), last_timestamp + 1e-4)
+        return max(self.clock(), last_timestamp + SHORTEST_INTERVAL)

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from echod.clock import local_date
-from echod.memory.document import parse_block
 from echod.memory.entry_matching import EntrySignature, entry_signature
+from echod.memory.forgotten import forgotten_signatures
 from echod.memory.identity import BlockKey, entry_ids
 from echod.memory.model import MAX_FILE_BYTES, Block, Document
-from echod.memory.policy import Rule, read_archive
+from echod.memory.policy import Rule
 from echod.memory.policy.archive import (
     REMOVED_STEM,
     ArchivedEntry,
@@ -30,7 +30,6 @@ from echod.store.fs import Dir
 from echod.store.layout import MEMORY, MEMORY_BACKUP_PREFIX
 
 _REMOVED_ARCHIVE_NAME = re.compile(rf"{REMOVED_STEM}-(\d{{4}})(?:-(\d+))?\.md")
-_FORGETTING_RULES = (Rule.FORGOTTEN, Rule.RESTORED)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,17 +113,8 @@ def forgotten_keys(context: CommitContext, blocks: Mapping[BlockKey, Block]) -> 
 
 
 def _forgotten_signatures(context: CommitContext, archive: Dir) -> set[EntrySignature]:
-    contents = (read_archive(archive.read(name, MAX_FILE_BYTES)) for name in _removed_archive_names(archive))
-    events = [event for content in contents for event in content.entries if event.rule in _FORGETTING_RULES]
-    if not events:
-        return set()
-    undone = context.journal.undo_index.undone_jobs()
-    last_rules = {event.id: event.rule for event in events if event.job not in undone}
-    return {
-        entry_signature(parse_block(event.text))
-        for event in events
-        if event.rule == Rule.FORGOTTEN and last_rules.get(event.id) == Rule.FORGOTTEN
-    }
+    contents = [archive.read(name, MAX_FILE_BYTES) for name in _removed_archive_names(archive)]
+    return forgotten_signatures(contents, context.journal.undo_index.undone_jobs()) if contents else set()
 
 
 def _removed_archive_names(archive: Dir) -> list[str]:

@@ -5,6 +5,7 @@
     {journal}/{store}/{role}/closed/     commits kept for undo and log
     {journal}/{store}/{role}/blobs/      contents, named by digest
     {journal}/{store}/{role}/states      known contents of the memory file, oldest first, one JSON line each
+    {journal}/{store}/{role}/readings    moments after commits whose clock was wrong, one JSON line each
     {journal}/{store}/{role}/ledger      findings consumed (+) or restored (-), one line each, by commit
     {journal}/{store}/{role}/undo-seqs   numbers of the commits that undo another one, one on each line
     {journal}/{store}/{role}/restored-findings  findings restored by deleted undo commits, one digest on each line
@@ -175,11 +176,16 @@ class RoleJournal:
                 merged.append(state)
         return tuple(merged)
 
-    def timeline(self, now: float) -> Timeline:
-        """Return the times of the open commits and known contents, as seen at `now` (Unix seconds)."""
-        readings = [Reading(record.at, record.clock) for record in self.open_records()]
+    def timeline(self, now: float, closed: Iterable[CommitRecord] = ()) -> Timeline:
+        """Return the times of the open commits, of `closed` ones and known contents, seen at `now` (Unix seconds)."""
+        readings = [Reading(record.at, record.clock) for record in (*self.open_records(), *closed)]
         readings += [Reading(state.since, state.clock) for state in self._recorded_states()]
+        readings += [Reading(raw["order"], raw["clock"]) for raw in read_json_lines(self.root / "readings")]
         return Timeline(readings, now)
+
+    def record_reading(self, reading: Reading) -> None:
+        """Record the clock at a moment without a commit. Losing it to a power cut only keeps data for longer."""
+        append_fast(self.root / "readings", json.dumps(reading._asdict()))
 
     def record_states(self, states: Iterable[KnownState]) -> None:
         """Record contents. Losing these lines to a power cut only shortens the history."""

@@ -16,7 +16,7 @@ from echod.store.errors import as_store_error
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import Journal, KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord
-from echod.store.journal.timeline import Reading, Timeline
+from echod.store.journal.timeline import SHORTEST_INTERVAL, Reading, Timeline
 from echod.store.layout import Store
 from echod.store.limits import EngineLimits
 
@@ -27,14 +27,14 @@ def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[
     """Delete expired data from one role's journal and return the freed bytes."""
     now = clock()
     closed = journal.closed_records()
-    timeline = Timeline((Reading(r.at, r.clock) for r in (*closed, *journal.open_records())), now)
+    timeline = _bounded_timeline(journal, closed, now)
     for record in closed[:-1]:  # the newest remains: the next commit gets the number after it
         if now - timeline.latest(record.at) > limits.undo_seconds:
             journal.delete_closed(record)
     for record in _redacted_records(journal, timeline, now - limits.redacted_seconds):
         journal.rewrite_closed(record)
     journal.ledger.trim(limits.max_ledger_keys)
-    states = _states_to_keep(journal, limits, now)
+    states = _states_to_keep(journal, limits, timeline, now)
     if len(states) < len(journal.states()):
         journal.replace_states(states)
     records = (*journal.open_records(), *journal.closed_records())
@@ -42,22 +42,53 @@ def apply_retention(journal: RoleJournal, limits: EngineLimits, clock: Callable[
     return journal.blobs.delete_unreferenced(referenced)
 
 
-def _states_to_keep(journal: RoleJournal, limits: EngineLimits, now: float) -> list[KnownState]:
+def _bounded_timeline(journal: RoleJournal, closed: tuple[CommitRecord, ...], now: float) -> Timeline:
+    """Return the times of everything in the journal, each with a latest one.
+
+    If the clock was ahead and the role has been quiet since, nothing bounds the last commits, and they would be kept
+    until the clock gets there. Then this moment is recorded: everything in the journal happened before it.
+    """
+    orders = [record.at for record in (*closed, *journal.open_records())] + [state.since for state in journal.states()]
+    timeline = journal.timeline(now, closed)
+    if orders and timeline.latest(max(orders)) == float("inf"):
+        journal.record_reading(Reading(max(orders) + SHORTEST_INTERVAL / 2, now))
+        timeline = journal.timeline(now, closed)
+    return timeline
+
+
+def _states_to_keep(journal: RoleJournal, limits: EngineLimits, timeline: Timeline, now: float) -> list[KnownState]:
     """Return the newest states within the history and its limit of bytes, oldest first. The newest always remains.
 
     The history ends with the newest state: a file that was overwritten soon after it may not have been read since.
+    But a replaced state with a secret that the newest one does not contain remains only as long as exact blobs do.
     """
     newest_first: list[KnownState] = []
-    size, timeline = 0, journal.timeline(now)
-    for state in reversed(journal.states()):
+    size, states = 0, journal.states()
+    replaced_at = float("inf")
+    for state in reversed(states):
         size += journal.blobs.size(state.digest)
         end = min(now, timeline.earliest(newest_first[0].since)) if newest_first else now
         if newest_first and (
             end - timeline.latest(state.since) > limits.history_seconds or size > limits.max_history_bytes
         ):
             break
-        newest_first.append(state)
+        expired = now - replaced_at > limits.redacted_seconds
+        if not (expired and _lost_secrets(journal, state, states[-1])):
+            newest_first.append(state)
+        replaced_at = timeline.latest(state.since)
     return newest_first[::-1]
+
+
+def _lost_secrets(journal: RoleJournal, state: KnownState, newest: KnownState) -> bool:
+    """Return whether a state contains secrets that the newest state does not contain."""
+    try:
+        content = journal.blobs.get(state.digest)
+    except BlobMissingError:
+        return False
+    try:
+        return bool(find_removed_secrets(content, journal.blobs.get(newest.digest)))
+    except BlobMissingError:
+        return bool(find_removed_secrets(content, b""))
 
 
 def _redacted_records(journal: RoleJournal, timeline: Timeline, expired_before: float) -> Iterator[CommitRecord]:

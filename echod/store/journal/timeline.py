@@ -16,6 +16,9 @@ from typing import NamedTuple
 _MAX_SKEW_SECONDS = 60.0
 """A clock is corrected by this much while it is right. Times so little ahead are believed."""
 
+SHORTEST_INTERVAL = 1e-4
+"""The seconds between two orders in a journal, at least."""
+
 
 class Reading(NamedTuple):
     """The position of something in the journal's order, and the clock at that moment (Unix seconds)."""

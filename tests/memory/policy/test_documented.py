@@ -104,7 +104,7 @@ def test_the_text_has_the_numbers_of_the_settings() -> None:
 
     assert [sentence for sentence in sentences if sentence not in text] == []
     assert timedelta(days=1).total_seconds() == FIRST_PRUNE_HOLD_SECONDS
-    assert "it waits for a day" in text
+    assert "waits for a day" in text
     assert MIN_TOPIC_SIMILARITY == 0.5
     assert "titles share at least half of their words" in text
 

@@ -8,7 +8,17 @@ from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.policy import PolicySettings, plan_promotion
-from tests.memory.policy.samples import ROLE, TODAY, entry, make_facts, memory_document, observation
+from echod.memory.policy.promote import find_recurring
+from tests.memory.policy.samples import (
+    ROLE,
+    TODAY,
+    entry,
+    make_facts,
+    memory_document,
+    observation,
+    prune_plan,
+    pruned_document,
+)
 
 
 def test_three_references_make_an_observation_inscribed() -> None:
@@ -76,3 +86,37 @@ def test_a_pinned_entry_is_left_alone() -> None:
     )
 
     assert (promotion.memory, promotion.promoted, promotion.blocked) == (None, (), ())
+
+
+@pytest.mark.parametrize(
+    ("workflows", "context", "promoted"),
+    [
+        (3, "src/lock.py leaks `handle`. Always close it in finally.", 1),
+        (2, "src/lock.py leaks `handle`. Always close it in finally.", 0),
+        (3, "It was done as planned.", 0),
+        (3, "You are a reviewer. Review src/lock.py for leaks.", 0),
+    ],
+    ids=["three workflows", "two", "without specifics", "an order"],
+)
+def test_an_observation_that_recurs_in_three_workflows_becomes_inscribed(
+    workflows: int, context: str, promoted: int
+) -> None:
+    remark = f"(5 times in {workflows} workflows, 2026-11-01 to 2026-11-09)"
+    document = memory_document(
+        f"## Observations \u2014 Task: Handle the lock (2026-11-01)\n- **source**: `rune-a/ward` {remark}\n- {context}\n"
+    )
+    facts = make_facts(document)
+
+    plan = plan_promotion(ROLE, document, facts, PolicySettings(), TODAY)
+
+    assert len(plan.promoted) == promoted
+    assert len(find_recurring(ROLE, document, facts, PolicySettings(), TODAY)) == promoted
+
+
+def test_the_count_of_routine_tasks_is_never_promoted() -> None:
+    document = memory_document(*(observation(f"thing {letter}", age=3) for letter in "abcdef"), "## Own\n" + "x\n" * 20)
+    after = pruned_document(prune_plan(document, limit=38))
+    [summary] = [block for block in after.blocks if block.entry]
+    often = memory_document(summary.text.replace("in 1 workflow,", "in 9 workflows,"))
+
+    assert plan_promotion(ROLE, often, make_facts(often), PolicySettings(), TODAY).promoted == ()

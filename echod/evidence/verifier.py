@@ -1,0 +1,266 @@
+"""Check citations: take the base of each, and find what became of it.
+
+The base of a citation is what its lines were at the entry's date, as git has it. For an entry of today, and where git
+has nothing, it is the file as it was when echod first saw the entry. Without a base nothing is claimed about lines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import date, datetime, timedelta
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from echod.evidence.git_objects import ObjectError
+from echod.evidence.project_files import MAX_FILE_BYTES, OutsideError, ProjectFiles, UnreadableEvidenceError
+from echod.evidence.repository import MAX_COMMITS, Commit, Repository, find_repository
+from echod.memory.evidence.citations import CitedPlace, parse_citation
+from echod.memory.evidence.compare import EvidenceState, Located, contains, locate
+from echod.memory.evidence.fingerprint import Fingerprint, TokenizedFile, read_content, similarity, take_fingerprint
+from echod.memory.evidence.tokens import TOKEN_BYTES
+from echod.state.fingerprints import StoredFingerprint
+
+_MIN_RENAMED: Final = 0.5
+"""How alike a file and its renamed successor are."""
+_MIN_PERHAPS_RENAMED: Final = 0.15
+"""The same for a file that also has the cited lines, at least in part."""
+_MIN_FOUND_TOKENS: Final = 12
+"""Tokens of cited lines by which they are found in a file of another name and content."""
+_MAX_OLD_CONTENTS: Final = 64
+_CLOCK_SLACK_SECONDS: Final = 5.0
+
+
+class CheckedCitation(NamedTuple):
+    """A citation as written, its state, and where the lines are now, as `path:first-last` (None if nowhere)."""
+
+    cite: str
+    state: EvidenceState
+    at: str | None = None
+
+
+class CheckedEntry(NamedTuple):
+    """The citations of an entry. `taken` are the bases that were not stored yet."""
+
+    citations: tuple[CheckedCitation, ...]
+    taken: Mapping[str, StoredFingerprint]
+
+
+class EvidenceChange(NamedTuple):
+    """The commit that changed cited lines. None if the change is not committed yet."""
+
+    commit: str | None
+    at: float | None = None
+
+
+class EvidenceVerifier:
+    """Checks the citations of one project's entries. Keeps what it has read; for one thread and a short time."""
+
+    def __init__(self, project: Path, now: float) -> None:
+        self._files = ProjectFiles(project)
+        self._now = now
+        self._today = datetime.fromtimestamp(now).astimezone().date()
+        self._repositories: dict[Path, Repository | None] = {}
+        self._old_contents: dict[str, TokenizedFile | None] = {}
+
+    def close(self) -> None:
+        """Close the files of repositories."""
+        for repository in {id(r): r for r in self._repositories.values() if r is not None}.values():
+            repository.close()
+        self._repositories.clear()
+
+    def check(self, cites: Iterable[str], day: date | None, stored: Mapping[str, StoredFingerprint]) -> CheckedEntry:
+        """Return the states of an entry's citations.
+
+        Args:
+            cites: the citations as written.
+            day: the day on which the entry was written or verified; None if it is unknown.
+            stored: the bases that are stored, by citation.
+        """
+        checked: list[CheckedCitation] = []
+        taken: dict[str, StoredFingerprint] = {}
+        for cite in cites:
+            citation = parse_citation(cite)
+            if citation is None:
+                checked.append(CheckedCitation(cite, EvidenceState.UNKNOWN))
+                continue
+            base = stored.get(cite)
+            if base is None or base.fingerprint is None:
+                # Nothing could be taken before, which a file that was written since may change.
+                base = self.take_base(citation, day)
+                if base.fingerprint is not None or cite not in stored:
+                    taken[cite] = base
+            checked.append(self._check(citation, base.fingerprint, base))
+        return CheckedEntry(tuple(checked), taken)
+
+    def take_base(self, citation: CitedPlace, day: date | None) -> StoredFingerprint:
+        """Return the base of a citation of an entry of this day."""
+        try:
+            path = self._files.relative_path(citation.path)
+            if day is not None and day < self._today:
+                found = self._base_from_git(path, citation, day)
+                if found is not None:
+                    return found
+            path = self._present_path(path)
+            if path and not (self._files.project / path).is_dir():
+                content = self._files.read(path)
+                return StoredFingerprint(take_fingerprint(path, content, citation.first, citation.last), self._now)
+        except (OutsideError, UnreadableEvidenceError):
+            pass  # nothing is known: no fingerprint
+        return StoredFingerprint(None, self._now)
+
+    def _present_path(self, path: str) -> str:
+        """Return the path of a cited file as it is in the project; "" if there is no such file, or several."""
+        if self._files.exists(path):
+            return path
+        found = self._files.ending_with(path)
+        return found[0] if len(found) == 1 else ""
+
+    def _base_from_git(self, path: str, citation: CitedPlace, day: date) -> StoredFingerprint | None:
+        repository = self._repository_of(path)
+        if repository is None:
+            return None
+        try:
+            inside = str((self._files.project / path).relative_to(repository.root))
+            moment = datetime.combine(day + timedelta(days=1), datetime.min.time()).astimezone().timestamp()
+            for commit in (repository.commit_at(moment), repository.first_with(inside, moment)):
+                blob = commit and repository.blob_name(commit, inside)
+                if commit is None or blob is None:
+                    continue
+                content = self._old_content(repository, blob)
+                fingerprint = content and take_fingerprint(path, content, citation.first, citation.last)
+                if fingerprint is not None:
+                    return StoredFingerprint(fingerprint, float(commit.at), commit.name)
+        except (ObjectError, ValueError):
+            return None
+        return None
+
+    def _old_content(self, repository: Repository, blob: str) -> TokenizedFile | None:
+        """Return a content of the history; None if it is too large. Entries of one day cite the same files."""
+        if blob not in self._old_contents:
+            if len(self._old_contents) >= _MAX_OLD_CONTENTS:
+                self._old_contents.clear()
+            data = repository.read_blob(blob)
+            self._old_contents[blob] = read_content(data) if len(data) <= MAX_FILE_BYTES else None
+        return self._old_contents[blob]
+
+    def _repository_of(self, path: str) -> Repository | None:
+        directory = (self._files.project / path).parent
+        while not directory.is_dir():
+            directory = directory.parent
+        if directory not in self._repositories:
+            found = find_repository(directory)
+            same = next((r for r in self._repositories.values() if r and found and r.root == found.root), None)
+            if found is not None and same is not None:
+                found.close()
+            self._repositories[directory] = same or found
+        return self._repositories[directory]
+
+    # States
+
+    def _check(self, citation: CitedPlace, fingerprint: Fingerprint | None, base: StoredFingerprint) -> CheckedCitation:
+        cite = citation.text
+        try:
+            path = self._files.relative_path(fingerprint.path if fingerprint else citation.path)
+            if not self._files.project.is_dir():
+                return CheckedCitation(cite, EvidenceState.UNKNOWN)
+            if fingerprint is None:
+                return self._check_without_base(citation, path)
+            if not self._files.exists(path):
+                return self._check_renamed(cite, fingerprint, base)
+            located = locate(fingerprint, self._files.read(path))
+        except (OutsideError, UnreadableEvidenceError):
+            return CheckedCitation(cite, EvidenceState.UNKNOWN)
+        if located.state is EvidenceState.VALID and path != self._files.relative_path(citation.path):
+            return CheckedCitation(cite, located.state, _place(path, located))
+        return CheckedCitation(cite, located.state, _place(path, located))
+
+    def _check_without_base(self, citation: CitedPlace, path: str) -> CheckedCitation:
+        """Return the state by what is on the disk now. Nothing is claimed about lines."""
+        present = self._present_path(path)
+        if not present:
+            # A bare name may be meant relative to any directory, or be no file at all.
+            is_missing = "/" in citation.path and not self._files.ending_with(path)
+            return CheckedCitation(citation.text, EvidenceState.GONE if is_missing else EvidenceState.UNKNOWN)
+        state = EvidenceState.VALID if citation.first is None else EvidenceState.UNKNOWN
+        return CheckedCitation(citation.text, state, present if citation.first is None else None)
+
+    def _check_renamed(self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint) -> CheckedCitation:
+        since = int((base.taken_at - _CLOCK_SLACK_SECONDS) * 1e9)
+        candidates = self._files.rename_candidates(fingerprint.path, fingerprint.size, since)
+        alike = [(similarity(fingerprint.sketch, self._files.sketch(file.path)), file.path) for file in candidates]
+        best = max(alike, key=lambda item: item[0], default=(0.0, ""))
+        located = locate(fingerprint, self._files.read(best[1])) if best[0] >= _MIN_PERHAPS_RENAMED else None
+        if located is not None and (best[0] >= _MIN_RENAMED or located.state is not EvidenceState.GONE):
+            state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
+            return CheckedCitation(cite, state, _place(best[1], located))
+        if len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1:
+            for file in candidates:
+                located = locate(fingerprint, self._files.read(file.path))
+                if located.state in (EvidenceState.VALID, EvidenceState.MOVED):
+                    return CheckedCitation(cite, EvidenceState.MOVED, _place(file.path, located))
+        return CheckedCitation(cite, EvidenceState.GONE)
+
+    # History
+
+    def find_change(self, fingerprint: Fingerprint, state: EvidenceState) -> EvidenceChange | None:
+        """Return which commit changed, moved or removed cited lines; None if the history does not show it."""
+        if state in (EvidenceState.VALID, EvidenceState.UNKNOWN):
+            return None
+        repository = self._repository_of(fingerprint.path)
+        head = repository.head() if repository else None
+        if repository is None or head is None:
+            return None
+        try:
+            path = str((self._files.project / fingerprint.path).relative_to(repository.root))
+            return _find_change(_PathHistory(repository, path, fingerprint, state), repository.commit(head))
+        except (ObjectError, ValueError):
+            return None
+
+
+class _PathHistory:
+    """Whether the cited lines were still as they are cited, by commit."""
+
+    def __init__(self, repository: Repository, path: str, fingerprint: Fingerprint, state: EvidenceState) -> None:
+        self.repository = repository
+        self._path = path
+        self._fingerprint = fingerprint
+        self._is_move = state is EvidenceState.MOVED
+        self._known: dict[str | None, bool] = {None: False}
+
+    def blob(self, commit: Commit) -> str | None:
+        return self.repository.blob_name(commit, self._path)
+
+    def holds(self, blob: str | None) -> bool:
+        if blob not in self._known:
+            content: TokenizedFile = read_content(self.repository.read_blob(blob or "")[:MAX_FILE_BYTES])
+            self._known[blob] = (
+                locate(self._fingerprint, content).state is EvidenceState.VALID
+                if self._is_move
+                else contains(self._fingerprint, content)
+            )
+        return self._known[blob]
+
+
+def _find_change(history: _PathHistory, commit: Commit) -> EvidenceChange | None:
+    """Return the first commit, seen from now on, whose parents all have the lines and which does not."""
+    blob = history.blob(commit)
+    if history.holds(blob):
+        return EvidenceChange(None)
+    for _ in range(MAX_COMMITS):
+        parents = [history.repository.commit(name) for name in commit.parents]
+        blobs = [history.blob(parent) for parent in parents]
+        following = next((p for p, b in zip(parents, blobs, strict=True) if b == blob), None)
+        if following is None:
+            following = next((p for p, b in zip(parents, blobs, strict=True) if not history.holds(b)), None)
+        if following is None:
+            return EvidenceChange(commit.name, float(commit.at)) if parents else None
+        commit, blob = following, history.blob(following)
+    return None
+
+
+def _place(path: str, located: Located) -> str | None:
+    if located.state in (EvidenceState.GONE, EvidenceState.UNKNOWN):
+        return None
+    if not located.first:
+        return path
+    return f"{path}:{located.first}" if located.first == located.last else f"{path}:{located.first}-{located.last}"

@@ -1,0 +1,110 @@
+"""Take the fingerprint of cited lines: enough to find them again, and nothing that can be read."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from heapq import nsmallest
+from typing import Final, NamedTuple
+
+from echod.memory.evidence.tokens import TOKEN_BYTES, Tokens, find_all, tokenize
+
+CONTEXT_TOKENS: Final = 32
+"""Tokens before and after the cited lines that are kept, to tell equal lines apart."""
+
+MAX_BLOCK_TOKENS: Final = 4_000
+_SKETCH_LINES: Final = 64
+_MIN_SKETCH_LENGTH: Final = 4
+_LINE_BYTES: Final = 4
+
+
+class Fingerprint(NamedTuple):
+    """The part of cited lines that is kept. A citation of a whole file has no lines and no tokens.
+
+    Attributes:
+        path: the file, relative to the project.
+        first: the first cited line that is not blank, from 1; 0 for a whole file.
+        last: the last cited line; 0 for a whole file.
+        tokens: the tokens of the lines.
+        before: the tokens before them.
+        after: the tokens after them.
+        copies: how often the tokens are in the file.
+        size: the size of the file in bytes.
+        digest: the name that git gives to the file's content.
+        sketch: the smallest checksums of the file's lines, by which a renamed file is recognised.
+    """
+
+    path: str
+    first: int
+    last: int
+    tokens: bytes
+    before: bytes
+    after: bytes
+    copies: int
+    size: int
+    digest: str
+    sketch: bytes
+
+
+class TokenizedFile(NamedTuple):
+    """A file's content, its tokens, and the number of its lines."""
+
+    data: bytes
+    tokens: Tokens
+    line_count: int
+
+
+def read_content(data: bytes) -> TokenizedFile:
+    """Return the content of a file for comparisons. Bytes that are no UTF-8 count as characters of their own."""
+    text = data.decode("utf-8", "surrogateescape").replace("\r\n", "\n")
+    return TokenizedFile(data, tokenize(text), text.count("\n") + (not text.endswith("\n") and bool(text)))
+
+
+def take_fingerprint(path: str, content: TokenizedFile, first: int | None, last: int | None) -> Fingerprint | None:
+    """Return the fingerprint of lines of a file (None: of the whole file); None if the file has no such lines."""
+    digest, sketch = blob_digest(content.data), sketch_of(content.data)
+    if first is None or last is None:
+        return Fingerprint(path, 0, 0, b"", b"", b"", 1, len(content.data), digest, sketch)
+    if first > content.line_count:
+        return None
+    tokens = content.tokens
+    begin, end = tokens.lines(first, min(last, content.line_count))
+    end = min(end, begin + MAX_BLOCK_TOKENS)
+    block = tokens.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]
+    if not block:
+        return None
+    return Fingerprint(
+        path=path,
+        first=tokens.line_of(begin),
+        last=min(last, content.line_count),
+        tokens=block,
+        before=tokens.data[max(0, begin - CONTEXT_TOKENS) * TOKEN_BYTES : begin * TOKEN_BYTES],
+        after=tokens.data[end * TOKEN_BYTES : (end + CONTEXT_TOKENS) * TOKEN_BYTES],
+        copies=max(1, len(find_all(block, tokens.data))),
+        size=len(content.data),
+        digest=digest,
+        sketch=sketch,
+    )
+
+
+def blob_digest(data: bytes) -> str:
+    """Return the name that git (with SHA-1) gives to a content."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
+def sketch_of(data: bytes) -> bytes:
+    """Return the smallest checksums of the different lines of a content, sorted."""
+    lines = {b"".join(line.split()) for line in data.split(b"\n")}
+    sums = nsmallest(_SKETCH_LINES, {zlib.crc32(line) for line in lines if len(line) >= _MIN_SKETCH_LENGTH})
+    return b"".join(number.to_bytes(_LINE_BYTES, "big") for number in sums)
+
+
+def similarity(one: bytes, other: bytes) -> float:
+    """Return how alike two files with these sketches are, 0..1."""
+    first, second = (
+        {sketch[at : at + _LINE_BYTES] for at in range(0, len(sketch), _LINE_BYTES)} for sketch in (one, other)
+    )
+    if not first or not second:
+        return 0.0
+    smallest = set(nsmallest(min(_SKETCH_LINES, len(first | second)), first | second))
+    return len(smallest & first & second) / len(smallest)

@@ -1,0 +1,112 @@
+"""Store the fingerprints of cited lines, by entry and citation, and the state that the last check found.
+
+A fingerprint moves with its entry when the entry's id changes (`echod.state.entry_ids`), and is deleted with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from echod.memory.evidence.fingerprint import Fingerprint
+from echod.state.database import Database
+
+_COLUMNS = (
+    "entry_id, cite, path, first, last, tokens, context_before, context_after, copies, size, digest, sketch, taken_at, "
+    "commit_name, state"
+)
+
+
+class StoredFingerprint(NamedTuple):
+    """The base of a citation: what was cited, when (Unix seconds), and the commit it is from (None: the file itself).
+
+    `fingerprint` is None where there was nothing to take it from. `state` is that of the last check, None before one.
+    """
+
+    fingerprint: Fingerprint | None
+    taken_at: float
+    commit: str | None = None
+    state: str | None = None
+
+
+FingerprintKey = tuple[str, str]
+"""The id of an entry and a citation as written."""
+
+
+class FingerprintStore:
+    """The fingerprints of all stores. Thread-safe; several processes may use it."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def read(self, store: str, role: str) -> Mapping[FingerprintKey, StoredFingerprint]:
+        """Return the fingerprints of a role's entries."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(
+                f"SELECT {_COLUMNS} FROM fingerprint WHERE store = ? AND role = ?",  # noqa: S608  literals
+                (store, role),
+            ).fetchall()
+        found = {}
+        for row in rows:
+            (
+                entry,
+                cite,
+                path,
+                first,
+                last,
+                tokens,
+                before,
+                after,
+                copies,
+                size,
+                digest,
+                sketch,
+                taken,
+                commit,
+                state,
+            ) = row
+            fingerprint = (
+                None
+                if path is None
+                else Fingerprint(path, first, last, tokens, before, after, copies, size, digest, sketch)
+            )
+            found[entry, cite] = StoredFingerprint(fingerprint, taken, commit, state)
+        return found
+
+    def write(self, store: str, role: str, taken: Mapping[FingerprintKey, StoredFingerprint]) -> None:
+        """Store fingerprints, instead of those that there are."""
+        if not taken:
+            return
+        with self._database.write_transaction() as connection:
+            connection.executemany(
+                f"INSERT OR REPLACE INTO fingerprint (store, role, {_COLUMNS}) "  # noqa: S608  literals
+                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+                [
+                    (store, role, *key, *(found.fingerprint or (None, 0, 0, b"", b"", b"", 0, 0, "", b"")), *found[1:])
+                    for key, found in taken.items()
+                ],
+            )
+
+    def write_states(self, store: str, role: str, states: Mapping[FingerprintKey, str]) -> None:
+        """Store the states that a check found, where they differ from the stored ones."""
+        if not states:
+            return
+        with self._database.write_transaction() as connection:
+            connection.executemany(
+                "UPDATE fingerprint SET state = ? WHERE store = ? AND role = ? AND entry_id = ? AND cite = ?",
+                [(state, store, role, *key) for key, state in states.items()],
+            )
+
+    def count_states(self, stores: Iterable[str]) -> Mapping[str, int]:
+        """Return how many citations of present entries of these stores the last check found in each state."""
+        counts: dict[str, int] = {}
+        with self._database.read_transaction() as connection:
+            for store in stores:
+                for state, number in connection.execute(
+                    "SELECT coalesce(fingerprint.state, 'unknown'), count(*) FROM fingerprint JOIN entry "
+                    "ON entry.store = fingerprint.store AND entry.role = fingerprint.role AND id = entry_id "
+                    "WHERE fingerprint.store = ? AND removed_on IS NULL GROUP BY 1",
+                    (store,),
+                ):
+                    counts[state] = counts.get(state, 0) + number
+        return counts

@@ -1,0 +1,194 @@
+"""The state of a citation follows what happened to the cited lines."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+from pathlib import Path
+
+import pytest
+
+from echod.memory.evidence.compare import EvidenceState
+from tests.evidence.conftest import DAY, LINES, History, git
+
+VALID, MOVED, CHANGED, GONE, UNKNOWN = EvidenceState
+CITE = "src/app.py:10-12"
+
+
+def test_untouched_lines_are_valid(history: History) -> None:
+    assert history.check(CITE) == (CITE, VALID, "src/app.py:10-12")
+
+
+def test_lines_below_new_ones_are_moved(history: History) -> None:
+    history.write("src/app.py", ["# new", *LINES])
+    assert history.check(CITE)[1:] == (MOVED, "src/app.py:11-13")
+
+
+def test_reformatted_lines_are_not_changed(history: History) -> None:
+    wrapped = [line.replace("(", "(\n    ").replace(")", ",\n)") for line in LINES[9:12]]
+    history.write("src/app.py", [*LINES[:9], *wrapped, *LINES[12:]])
+    assert history.check(CITE).state is VALID
+
+
+def test_edited_lines_are_changed_where_they_are(history: History) -> None:
+    history.write("src/app.py", [*LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]])
+    assert history.check(CITE)[1:] == (CHANGED, "src/app.py:10-12")
+
+
+def test_something_appended_to_the_last_line_is_a_change(history: History) -> None:
+    history.write("src/app.py", [*LINES[:11], LINES[11] + " or None", *LINES[12:]])
+    assert history.check(CITE).state is CHANGED
+
+
+def test_removed_lines_are_gone(history: History) -> None:
+    history.write("src/app.py", [*LINES[:9], *LINES[12:]])
+    assert history.check(CITE)[1:] == (GONE, None)
+
+
+def test_a_removed_file_is_gone(history: History) -> None:
+    (history.root / "src/app.py").unlink()
+    assert history.check(CITE).state is GONE
+    assert history.check("src/app.py").state is GONE
+
+
+def test_a_renamed_file_is_moved(history: History) -> None:
+    (history.root / "src/app.py").rename(history.root / "src/main.py")
+    assert history.check(CITE)[1:] == (MOVED, "src/main.py:10-12")
+    assert history.check("src/app.py")[1:] == (MOVED, "src/main.py")
+
+
+def test_edited_lines_of_a_renamed_file_are_changed(history: History) -> None:
+    (history.root / "src/app.py").unlink()
+    history.write("lib/app.py", [*LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]])
+    assert history.check(CITE)[1:] == (CHANGED, "lib/app.py:10-12")
+
+
+def test_the_base_is_the_content_at_the_date_of_the_entry(history: History) -> None:
+    history.write("src/app.py", ["# new", *LINES])
+    history.commit()
+    assert history.check(CITE, DAY).state is MOVED
+    assert history.check(CITE, DAY + timedelta(days=1)).state is VALID
+
+
+def test_a_file_that_was_committed_after_the_date_has_its_first_commit_as_base(history: History) -> None:
+    history.write("src/late.py", LINES)
+    history.commit()
+    history.write("src/late.py", LINES[5:])
+    history.commit()
+    assert history.check("src/late.py:10", DAY)[1:] == (MOVED, "src/late.py:5")
+
+
+def test_lines_of_which_git_knows_nothing_are_unknown(tmp_path: Path) -> None:
+    project = History(tmp_path / "other")
+    project.write("src/app.py", LINES)
+    assert project.check("src/app.py:90", None).state is UNKNOWN
+    assert project.check("src/app.py", None).state is VALID
+    assert project.check("src/none.py:3", None).state is GONE
+
+
+@pytest.mark.parametrize("cite", ["/etc/passwd:1", "../other/a.py:3", "~/.profile", "src/link.py:2"])
+def test_a_file_outside_of_the_project_is_unknown(history: History, tmp_path: Path, cite: str) -> None:
+    (tmp_path / "outside.py").write_text("a\nb\n")
+    (history.root / "src/link.py").symlink_to(tmp_path / "outside.py")
+    assert history.check(cite, None).state is UNKNOWN
+
+
+def test_a_file_that_cannot_be_read_is_unknown_and_not_gone(history: History) -> None:
+    (history.root / "src/app.py").unlink()
+    (history.root / "src/app.py").symlink_to(history.root / "src/app.py")
+    assert history.check(CITE).state is UNKNOWN
+
+
+def test_a_path_relative_to_another_directory_is_found_if_only_one_file_fits(history: History) -> None:
+    assert history.check("app.py:3", None)[1:] == (VALID, "src/app.py:3")
+    history.write("lib/app.py", LINES)
+    assert history.check("app.py:3", None).state is UNKNOWN
+
+
+def test_equal_lines_are_told_apart_by_what_is_around_them(history: History) -> None:
+    lines = [line for number in range(6) for line in (f"def f{number}():", f"    use({number})", "    return None", "")]
+    history.write("src/same.py", lines)
+    history.commit()
+    history.write("src/same.py", [*lines[:8], *lines[12:]])
+    third = "src/same.py:11"
+    assert history.check(third, DAY + timedelta(days=1)).state is GONE
+    assert history.check("src/same.py:15", DAY + timedelta(days=1))[1:] == (MOVED, "src/same.py:11")
+
+
+class TestRepositories:
+    """Histories are read wherever git keeps them."""
+
+    def test_a_linked_worktree(self, history: History, tmp_path: Path) -> None:
+        git(history.root, "worktree", "add", "-q", str(tmp_path / "copy"))
+        copy = History.__new__(History)
+        copy.root = tmp_path / "copy"
+        copy.write("src/app.py", ["# new", *LINES])
+        assert copy.check(CITE).state is MOVED
+
+    def test_a_submodule(self, history: History, tmp_path: Path) -> None:
+        outer = History(tmp_path / "outer")
+        outer.write("a.py", LINES)
+        git(outer.root, "submodule", "add", "-q", str(history.root), "part")
+        outer.commit()
+        outer.write("part/src/app.py", [*LINES[:9], *LINES[12:]])
+        assert outer.check("part/src/app.py:10-12").state is GONE
+
+    def test_a_shallow_clone_knows_nothing_before_its_beginning(self, history: History, tmp_path: Path) -> None:
+        history.write("src/app.py", ["# new", *LINES])
+        history.commit()
+        git(tmp_path, "clone", "-q", "--depth", "1", f"file://{history.root}", "shallow")
+        shallow = History.__new__(History)
+        shallow.root = tmp_path / "shallow"
+        assert shallow.check(CITE, DAY + timedelta(days=1)).state is VALID
+        assert shallow.check(CITE, DAY).state is VALID  # the earliest content that it has
+
+    def test_a_packed_history(self, history: History) -> None:
+        history.write("src/app.py", ["# new", *LINES])
+        history.commit()
+        git(history.root, "gc", "-q")
+        assert history.check(CITE).state is MOVED
+
+    def test_a_damaged_history_is_no_error(self, history: History) -> None:
+        for file in (history.root / ".git/objects").rglob("*"):
+            if file.is_file():
+                file.unlink()
+        assert history.check(CITE)[1:] == (VALID, "src/app.py:10-12")
+
+
+class TestChange:
+    """The commit that changed cited lines is named."""
+
+    def test_the_commit_that_edited_them(self, history: History) -> None:
+        history.write("src/other.py", LINES)
+        history.commit()
+        history.write("src/app.py", [*LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]])
+        guilty = history.commit()
+        history.write("src/app.py", ["# new", *LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]])
+        history.commit()
+        change = history.change(CITE)
+        assert change is not None
+        assert change.commit == guilty
+
+    def test_the_commit_that_removed_the_file(self, history: History) -> None:
+        (history.root / "src/app.py").unlink()
+        guilty = history.commit()
+        history.write("src/other.py", ["x = 1"])
+        history.commit()
+        change = history.change(CITE)
+        assert change is not None
+        assert change.commit == guilty
+
+    def test_the_commit_of_a_merged_branch_and_not_the_merge(self, history: History) -> None:
+        git(history.root, "checkout", "-qb", "feature")
+        history.write("src/app.py", [*LINES[:9], *LINES[12:]])
+        guilty = history.commit()
+        git(history.root, "checkout", "-q", "-")
+        history.write("src/other.py", LINES)
+        history.commit()
+        git(history.root, "merge", "-q", "--no-edit", "feature", day=date(2026, 10, 9))
+        change = history.change(CITE)
+        assert change is not None
+        assert change.commit == guilty
+
+    def test_no_commit_for_a_change_that_is_not_committed(self, history: History) -> None:
+        history.write("src/app.py", [*LINES[:9], *LINES[12:]])
+        assert history.change(CITE) == (None, None)
