@@ -164,6 +164,15 @@ def short_path(path: str) -> str:
     return "~" + path[len(home) :] if path == home or path.startswith(home + os.sep) else path
 
 
+def shorten_paths(text: str) -> str:
+    """Return a text with `~` for the home directory in paths that are not quoted, where a shell expands it too."""
+    try:
+        home = str(Path.home())
+    except RuntimeError:  # there is none
+        return text
+    return text if home == os.sep else re.sub(rf"(?<!\S){re.escape(home)}(?=/)", "~", text)
+
+
 def fit_path(path: str, width: int) -> str:
     """Format `path` in at most `width` columns: `~` for the home directory, and its end rather than its start."""
     short = short_path(path)

@@ -21,6 +21,7 @@ from echod.cli.output import (
     sanitize,
     screen_width,
     short_path,
+    shorten_paths,
     wrap,
 )
 from echod.contract.status import (
@@ -124,9 +125,9 @@ def _warnings(warnings: Sequence[StatusWarning], now: float, detail: Detail) -> 
 def _warning_lines(warning: StatusWarning, now: float) -> Iterator[str]:
     since = f", since {format_timestamp(warning.since, now)}" if warning.since < now else ""
     mark = "- " if warning.severity is Severity.NOTICE else "! "
-    yield wrap(f"{warning.text} [{warning.code}{since}]", indent=mark)
+    yield wrap(f"{shorten_paths(warning.text)} [{warning.code}{since}]", indent=mark)
     if warning.fix:
-        yield wrap(warning.fix, indent="  > ", hang="    ")
+        yield wrap(shorten_paths(warning.fix), indent="  > ", hang="    ")
 
 
 def _project_of(store: str) -> str:

@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 import pytest
 
 from echod.cli.root import app
 from tests.cli.reference import all_command_paths
-from tests.support import Home, finding_text, make_project
+from tests.support import Home, finding_text, make_project, until
 
 COMPLETION_PROGRAM = """
 compopt() {{ :; }}  # only a shell that a user types into has it
@@ -75,6 +76,68 @@ def test_bash_completes_entries_roles_jobs_and_projects(tmp_path: Path) -> None:
     assert str(root) in bash_completions(tmp_path, "remove", "")
     home.run("forget", entry, root, "--yes")
     assert bash_completions(tmp_path, "undo", "") == ["1"]
+
+
+@pytest.fixture
+def planner(tmp_path: Path) -> Home:
+    """A home with a project in `p`, and an `echod` in `bin`."""
+    home = Home(tmp_path)
+    root = make_project(tmp_path / "p", "planner")
+    text = finding_text("Retries need a key")
+    (root / ".rune/echoes/planner/MEMORY.md").write_text(f"<!-- echo-schema: v1 -->\n# Planner Memory\n\n{text}")
+    home.run("add", root)
+    program = tmp_path / "bin" / "echod"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m echod "$@"\n')
+    program.chmod(0o755)
+    return home
+
+
+def shell_environ(home: Home) -> dict[str, str]:
+    return {**home.environ, "PATH": f"{home.root / 'bin'}:{home.environ['PATH']}", "TERM": "xterm"}
+
+
+def test_fish_completes_roles_and_shows_the_titles_of_entries(planner: Home) -> None:
+    if (fish := shutil.which("fish")) is None:
+        pytest.skip("there is no fish")
+    script = planner.root / "completion.fish"
+    script.write_text(planner.run("completion", "fish"))
+    program = f'source {script}; complete -C "echod show pl"; complete -C "echod pin "'
+
+    done = subprocess.run(
+        [fish, "--no-config", "-c", program], env=shell_environ(planner), cwd=planner.root / "p", capture_output=True,
+        text=True, timeout=60, check=True,
+    )  # fmt: skip
+
+    assert done.stdout.splitlines()[0] == "planner"
+    assert "\tplanner: Retries need a key" in done.stdout
+
+
+@pytest.mark.slow
+def test_zsh_completes_roles(planner: Home) -> None:
+    zsh, tmux = shutil.which("zsh"), shutil.which("tmux")
+    if zsh is None or tmux is None:
+        pytest.skip("there is no zsh, or no tmux to type into it")
+    script = planner.root / "completion.zsh"
+    script.write_text(planner.run("completion", "zsh"))
+    server = [tmux, "-S", str(planner.root / "tmux")]
+    options: dict[str, Any] = {"env": shell_environ(planner), "cwd": planner.root / "p", "timeout": 60}
+
+    def screen() -> str:
+        done = subprocess.run([*server, "capture-pane", "-p"], capture_output=True, text=True, check=True, **options)
+        return str(done.stdout)
+
+    start = ["-f", "/dev/null", "new-session", "-d", "-x", "100", "-y", "24", f"{zsh} -f"]
+    subprocess.run([*server, *start], check=True, **options)
+    try:
+        line = f"autoload -Uz compinit; compinit -u; source {script}; echo load''ed"
+        subprocess.run([*server, "send-keys", line, "Enter"], check=True, **options)
+        until(lambda: "\nloaded" in screen(), "zsh has read the script")
+        subprocess.run([*server, "send-keys", "-l", "echod show pla"], check=True, **options)
+        subprocess.run([*server, "send-keys", "Tab"], check=True, **options)
+        until(lambda: "echod show planner" in screen(), "zsh completes the role")
+    finally:
+        subprocess.run([*server, "kill-server"], check=False, **options)
 
 
 @pytest.mark.parametrize("path", all_command_paths(), ids=" ".join)

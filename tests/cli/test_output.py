@@ -134,3 +134,11 @@ def test_warnings_are_counted_and_the_worst_comes_first() -> None:
     assert "1 error, 1 warning, 10 notices" in screen
     assert screen.index("! Text. [w2") < screen.index("! Text. [w1") < screen.index("- Text. [w0")
     assert "... and 7 more: echod status -v" in screen
+
+
+def test_the_home_directory_in_a_text_is_short_unless_it_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+
+    text = "/home/me/src/p: run echod prune /home/me/src/p, or '/home/me/src/a b', not /home/meg/x"
+
+    assert output.shorten_paths(text) == "~/src/p: run echod prune ~/src/p, or '/home/me/src/a b', not /home/meg/x"
