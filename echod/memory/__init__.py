@@ -8,6 +8,6 @@ file), `document` (from bytes to a document), `markdown` (headings), `forms` (en
 Two branches of a file are merged by `branches`, and of an archive by `archive_union`; `forgotten` keeps entries out.
 
 Modules for other packages: `archive_union`, `branches`, `confirmation`, `entry_matching`, `exposed_secrets`,
-`forgotten`, `line_diff`, `observations`, `prompt_injection`, `renames`, `reported_learning`, `roll_up`, `session_summary`,
-`shorten`, `text`.
+`forgotten`, `line_diff`, `observations`, `prompt_injection`, `renames`, `reported_learning`, `roll_up`,
+`session_summary`, `shorten`, `text`.
 """
