@@ -17,8 +17,10 @@ _RESOLVED: Final = re.compile(r"<!--\s*RESOLVED:(?P<id>[\w-]{1,64}):(?P<status>[
 _RESOLVED_END: Final = re.compile(r"<!--\s*/RESOLVED\b[^>]{0,100}-->")
 _RESOLVED_HEADING: Final = re.compile(r"\[?(?P<id>[A-Za-z][A-Za-z0-9]*(?:-[A-Z0-9]+)+)\]?\s*:?\s*(?P<title>.*)")
 _VERDICT: Final = re.compile(r"<!--\s*VERDICT\s+(?P<attributes>[^>]{0,400}?)-->")
-_ATTRIBUTE: Final = re.compile(r"(\w+)=\"([^\"]*)\"")
-_LABEL: Final = re.compile(r"^\s*(?:[-*]\s+)?\*\*(?P<name>[A-Za-z ]{1,30}?):?\*\*:?[ \t]*(?P<value>.*)$", re.MULTILINE)
+_ATTRIBUTE: Final = re.compile(r"\b(\w+)=\"([^\"]*)\"")
+_LABEL: Final = re.compile(
+    r"^[^\S\n]*(?:[-*]\s+)?\*\*(?P<name>[A-Za-z ]{1,30}?):?\*\*:?[ \t]*(?P<value>.*)$", re.MULTILINE
+)
 _SUBJECT: Final = re.compile(r"^(?:TOME:|\*\*TOME:?\*\*:?)[ \t]*`?(?P<path>[^\s`]{1,500})", re.MULTILINE)
 _GAP: Final = re.compile(r"\s{0,3}[-*]\s+\[ \]\s+(?P<text>.+)")
 _SECTION_OF_GAP: Final = re.compile(r"\(from section:\s*(?P<section>[^)]{0,200})\)\s*$")

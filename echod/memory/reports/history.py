@@ -43,7 +43,7 @@ _MIN_SHARED_WORDS: Final = 2
 _MIN_WORD_LENGTH: Final = 3
 _MAX_CANDIDATES: Final = 64
 _TITLE_CACHE_SIZE: Final = 8_192
-_FILE_NAME: Final = re.compile(r"[\w./-]+\.[A-Za-z]{1,5}\b")
+_FILE_NAME: Final = re.compile(r"[\w./-]{1,400}\.[A-Za-z]{1,5}\b")
 _COMMON: Final = frozenset(
     [
         "the", "and", "for", "with", "from", "not", "but", "its", "are", "was", "has", "use", "using", "add", "fix",

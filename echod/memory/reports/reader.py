@@ -41,10 +41,10 @@ from echod.memory.reports.values import (
 
 _MARKER: Final = re.compile(r"<!--\s*(?P<kind>RUNE|SPOT):FINDING(?!:)\b(?P<attributes>[^>]{0,4000}?)-->")
 _CLOSING: Final = re.compile(r"<!--\s*(?:/RUNE:FINDING|RUNE:FINDING:END|SPOT:CLEAN|CLEAN)\b[^>]{0,200}-->")
-_ATTRIBUTE: Final = re.compile(r"([A-Za-z_]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_ATTRIBUTE: Final = re.compile(r"(?<![A-Za-z_])([A-Za-z_]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _POSITIONAL: Final = re.compile(r"\s*([A-Za-z][\w-]*)\s+(P[1-3])\b.*", re.IGNORECASE)
 _FINDING_HEADING: Final = re.compile(
-    r"\[?(?P<id>[A-Za-z][A-Za-z0-9]*(?:-[A-Z0-9]+)+)\]?\s*(?:\((?P<severity>P[1-3])\))?\s*:\s*(?P<title>.+)"
+    r"\[?(?P<id>[A-Za-z][A-Za-z0-9]*(?:-[A-Z0-9]+)+)\]?\s*+(?:\((?P<severity>P[1-3])\)\s*+)?:\s*(?P<title>.+)"
 )
 _BOLD_TITLE: Final = re.compile(r"\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*\n]*)\*\*")
 _LABEL: Final = re.compile(r"\s*(?:[-*]\s+)?\*\*(?P<name>[A-Za-z][A-Za-z ]{0,40}?)\s*:?\*\*\s*:?\s*(?P<value>.*)")

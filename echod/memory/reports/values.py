@@ -8,9 +8,9 @@ from typing import Final
 
 from echod.memory.reports.model import MAX_LENGTHS
 
-HEADING: Final = re.compile(r"[ ]{0,3}(?P<level>#{1,6})[ \t]+(?P<text>\S.*?)[ \t]*#*[ \t]*$")
+HEADING: Final = re.compile(r"[ ]{0,3}(?P<level>#{1,6})[ \t]+(?P<text>\S(?:.*[^ \t#])?)[ \t#]*$")
 ITEM: Final = re.compile(
-    r"\s{0,3}(?:[-*]\s+(?:\[[ xX]\]\s+)?)?\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*(?P<title>[^*\n]*)\*\*(?P<rest>.*)"
+    r"\s{0,3}(?:[-*]\s+(?:\[[ xX]\]\s+)?)?\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*\n]*)\*\*(?P<rest>.*)"
 )
 _SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._\-/@+ ()\[\]]+")
 _LOCATION: Final = re.compile(r"(?:\bin\s+|--\s+|\*\*File:?\*\*:?\s*)`?(?P<path>[\w./@+-]+)(?::(?P<line>\d{1,9}))?")
