@@ -155,11 +155,7 @@ def _project_lines(report: StatusReport, now: float) -> Iterator[str]:
         yield wrap(text, indent=head).rstrip() if text else head.rstrip()
     if (hidden := len(stores) - _MAX_STORES) > 0:
         calm = sum(not details[store.path] for store in stores[_MAX_STORES:])
-<<<<<<< HEAD
-        quiet = ", all of them calm" if calm == hidden else ""
-=======
         quiet = ", all calm" if calm == hidden else ""
->>>>>>> contact
         yield f"  ... and {pluralize(hidden, 'more store')}{quiet}: echod status -v"
 
 

@@ -111,11 +111,7 @@ def test_a_project_that_needs_attention_comes_before_the_calm_ones() -> None:
         "(echod",
         "review)",
     ]
-<<<<<<< HEAD
-    assert "... and 19 more stores, all of them calm" in screen
-=======
     assert "... and 19 more stores, all calm" in screen
->>>>>>> contact
     assert len(screen.splitlines()) < 24
 
 
