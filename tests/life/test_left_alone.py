@@ -109,7 +109,7 @@ def run_commands(home: Home, places: dict[str, OversizedProject]) -> None:
     for here in places.values():
         home.run("add", here.root)
     for command in COMMANDS:
-        home.run(*command)  # outside of all projects, so it applies to each of them
+        home.run(*command, "--all")
 
 
 COMMANDS = (("consolidate",), ("prune", "--yes"), ("compress", "--yes"))
@@ -146,7 +146,7 @@ def test_in_report_mode_nothing_is_written_and_everything_is_reported(home: Home
             refused = home.echod(*command, here.root)
             assert refused.returncode == 1
             assert "report" in refused.stderr
-        assert "archived" in home.run("prune", here.root, "--dry-run")
+        assert "rolled up" in home.run("prune", here.root, "--dry-run")
     else:
         home.run("add", here.root)
         _run_in_report_mode(home, here, way)

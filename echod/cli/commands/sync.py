@@ -42,7 +42,7 @@ _DRIVER_TEXTS: Final = {
 
 
 @click.command("merge-driver", epilog=example("echod merge-driver %O %A %B %L %P"))
-@click.argument("arguments", nargs=-1, required=True, metavar="BASE OURS THEIRS SIZE PATH")
+@click.argument("arguments", nargs=-1, required=True, type=options.PATH_OR_NAME, metavar="BASE OURS THEIRS SIZE PATH")
 def merge_driver(*, arguments: tuple[str, ...]) -> None:
     """Merge a memory file by entry, for git.
 

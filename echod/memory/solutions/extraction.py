@@ -42,7 +42,7 @@ _PART_OF = {label: part for part, labels in _LABELS.items() for label in labels}
 _NAMES = "|".join(sorted((label.replace(" ", "[ _-]") for label in _PART_OF), key=len, reverse=True))
 _PREFIX = r"[ \t]{0,3}(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?"
 _LABEL = re.compile(
-    rf"{_PREFIX}(?:#{{2,6}}[ \t]+(?:\*\*)?(?P<heading>{_NAMES})(?:\*\*)?:?[ \t]*#*[ \t]*$"
+    rf"{_PREFIX}(?:#{{2,6}}[ \t]+(?:\*\*)?(?P<heading>{_NAMES})(?:\*\*)?:?[ \t#]*$"
     rf"|(?:\*\*|__)?(?P<lead>{_NAMES})(?:(?:\*\*|__)[ \t]*:|:(?:\*\*|__)|:)(?P<text>.*)$)",
     re.IGNORECASE,
 )
