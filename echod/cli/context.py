@@ -51,7 +51,7 @@ _COLOURS: Final = (
     (re.compile(r"^(echod )(is healthy)", re.MULTILINE), _GREEN),
     (re.compile(r"^(echod )(needs attention)", re.MULTILINE), _YELLOW),
     (re.compile(r"^(echod )(is not running|does not answer)", re.MULTILINE), _RED),
-    (re.compile(r"(\d+/\d+ lines )(OVER)\b"), _YELLOW),
+    (re.compile(r"\b(\d{1,9}/\d{1,9} lines )(OVER)\b"), _YELLOW),
 )
 
 

@@ -23,7 +23,7 @@ MAX_COMMITS: Final = 20_000
 _MAX_CONFIG_BYTES: Final = 1024 * 1024
 _MAX_CACHED: Final = 20_000
 _TREE, _SUBMODULE = b"40000", b"160000"
-_SHA256: Final = re.compile(r"^\s*objectformat\s*=\s*sha256\s*$", re.IGNORECASE | re.MULTILINE)
+_SHA256: Final = re.compile(r"^[ \t]*objectformat[ \t]*=[ \t]*sha256[ \t]*$", re.IGNORECASE | re.MULTILINE)
 _LINE: Final = re.compile(rb"^(tree|parent|committer) (.*)$", re.MULTILINE)
 
 

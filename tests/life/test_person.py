@@ -300,7 +300,7 @@ class TestShow:
         missing = home.echod("show", "nothing", memory.project)
 
         assert missing.returncode == 2
-        assert "No entry has an id" in missing.stderr
+        assert "There is no entry whose id" in missing.stderr
 
 
 class TestAdd:

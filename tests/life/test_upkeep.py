@@ -341,7 +341,7 @@ class TestOneEntry:
                 command, "ffffffffffff", *(["--project"] if command == "record-access" else []), memory.project
             )
             assert result.returncode == 2
-            assert "No entry has an id" in result.stderr
+            assert "There is no entry whose id" in result.stderr
 
 
 def test_a_knowledge_file_over_its_limit_is_compressed_without_loss(home: Home, tmp_path: Path) -> None:

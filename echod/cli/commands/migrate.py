@@ -67,7 +67,7 @@ class _RoleNames(NamedTuple):
 @options.force
 @pass_command_context
 def migrate(context: CommandContext, *, path: Path | None, layout: bool, dry_run: bool, yes: bool, force: bool) -> None:
-    """Bring the names in a memory up to date.
+    """Bring names and layout of a memory up to date.
 
     Agents, commands and paths of earlier versions of the workflow plugins are renamed in the source and evidence of
     entries, never in a learning. Each changed file is copied to its archive first.
