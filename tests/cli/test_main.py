@@ -143,7 +143,7 @@ def test_unencodable_characters_are_escaped_and_stay_valid_json(home: Home, enco
 
     for words in ("show reviewer", "prune --dry-run", "packs list"):
         assert printed(words)
-    assert "reviewer" in printed("status", frozenset({3}))
+    assert "reviewer" in printed("status -v", frozenset({3}))
     shown = json.loads(printed("show reviewer --json"))
     assert "Z\u00f6lle \u2192 \U0001f600" in json.dumps(shown, ensure_ascii=False)
 
