@@ -311,7 +311,7 @@ class TestAdd:
         said = " ".join(home.run("add", memory.project).split())
         plan = home.json("prune", memory.project, "--dry-run")["files"][0]
 
-        assert f"{plan['lines_before']} of 150 lines" in said
+        assert f"{plan['lines_before']}/150 lines" in said
         assert f"{plan['lines_before']} -> {plan['lines_after']} lines" in said
         assert "more than half of its lines, so it waits a day for your review" in said
         assert memory.tree() == before
@@ -319,7 +319,7 @@ class TestAdd:
     def test_a_memory_within_its_limit_is_not_changed(self, tmp_path: Path, home: Home) -> None:
         memory = ProjectMemory(home, tmp_path / "q")
 
-        assert "nothing to remove" in home.run("add", memory.project)
+        assert "within the limit" in home.run("add", memory.project)
 
 
 class TestWhereNothingMayBeWritten:
