@@ -15,24 +15,47 @@ from echod.memory.model import Unreadable
 
 HEADER = b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
 _TITLE = re.compile(r"## Inscribed \u2014 (\S+) \(2026-11-01\)")
+_SOURCE = "**Source**: `test`"
+_METADATA = re.compile(r"(?:- )?\*\*\w+\*\*: [^\n]*")
+_WHOLE = re.compile(
+    rf"{_TITLE.pattern}\n(?:(?:{_METADATA.pattern})?\n)*"
+    r"(?:- )?It was learned that ([0-9a-f]{64})\.\n *In version (\d+), sum ([0-9a-f]{8})\."
+)
 
 
 def entry(name: str, version: int = 0) -> bytes:
     """Return an entry called `name`, whose learning is a text of two lines and their sum."""
-    digest = hashlib.sha256(f"{name}:{version}".encode()).hexdigest()
+    digest = _digest(name, version)
     total = _checksum(digest, version)
     return (
-        f"## Inscribed \u2014 {name} (2026-11-01)\n\n**Source**: `test`\n\n"
+        f"## Inscribed \u2014 {name} (2026-11-01)\n\n{_SOURCE}\n\n"
         f"It was learned that {digest}.\nIn version {version}, sum {total}.\n\n"
     ).encode()
 
 
 def is_whole(block: str) -> bool:
-    """Return whether a block is such an entry, complete and unmixed."""
-    match = re.search(
-        r"It was learned that ([0-9a-f]{64})\.\n *In version (\d+), sum ([0-9a-f]{8})\.\Z", block.rstrip()
-    )
-    return match is not None and _checksum(match[1], int(match[2])) == match[3]
+    """Return whether a block is such an entry, complete and unmixed, with the learning of its own title."""
+    match = _WHOLE.fullmatch(block.rstrip())
+    if match is None or _SOURCE not in block.splitlines():
+        return False
+    name, digest, version, total = match[1], match[2], int(match[3]), match[4]
+    return digest == _digest(name, version) and _checksum(digest, version) == total
+
+
+def is_shortened(block: str, whole: str) -> bool:
+    """Return whether a block is the whole one, perhaps with joined lines and without some of its metadata.
+
+    Each of its lines is one line of the whole block or several in a row, in their order. Only metadata is missing.
+    """
+    rest = _text_lines(whole)
+    for line in _text_lines(block):
+        while rest and rest[0] != line and _METADATA.match(rest[0]):
+            del rest[0]
+        joined = next((end for end in range(1, len(rest) + 1) if " ".join(rest[:end]) == line), None)
+        if joined is None:
+            return False
+        del rest[:joined]
+    return not rest
 
 
 def version_of(block: str) -> int:
@@ -51,7 +74,7 @@ def named_entries(data: bytes) -> tuple[tuple[str, str], ...]:
     document = parse_cached(data)
     if isinstance(document, Unreadable):
         return (("unreadable", data.decode(errors="replace")),)
-    return tuple((_name(block_content(block)), block_content(block)) for block in document.blocks)
+    return tuple((name_of(block_content(block)), block_content(block)) for block in document.blocks)
 
 
 def with_own_entry(data: bytes, own: str, version: int) -> bytes:
@@ -68,9 +91,18 @@ def count_entries(paths: Iterable[Path]) -> Counter[str]:
     return Counter(name for path in paths if path.is_file() for name, _ in named_entries(path.read_bytes()))
 
 
-def _name(text: str) -> str:
+def name_of(text: str) -> str:
+    """Return the name in a block's title, or the heading of another block."""
     match = _TITLE.match(text)
     return match[1] if match else text.partition("\n")[0]
+
+
+def _text_lines(block: str) -> list[str]:
+    return [line.strip() for line in block.splitlines() if line.strip()]
+
+
+def _digest(name: str, version: int) -> str:
+    return hashlib.sha256(f"{name}:{version}".encode()).hexdigest()
 
 
 def _checksum(digest: str, version: int) -> str:

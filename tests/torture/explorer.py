@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echod.store.commit.context import CommitStep
-from tests.torture.entries import count_entries, entry, is_whole, named_entries, version_of
+from tests.torture.entries import count_entries, entry, named_entries, version_of
 from tests.torture.service import StressProject, in_child, reconcile_once
 from tests.torture.writers import Action, Schedule, Writer, waits_for_lease
 
@@ -199,5 +199,5 @@ def find_problems(project: StressProject, writers: list[Writer]) -> list[str]:
     present = dict(named_entries(project.memory.read_bytes()))
     found += [f"outdated: {w.name}" for w in writers if version_of(present.get(w.name, "")) not in (-1, w.version)]
     found += [f"foreign: {name}" for name in memory if name not in expected]
-    found += [f"torn: {name}" for name, text in named_entries(project.memory.read_bytes()) if not is_whole(text)]
+    found += [f"torn: {name}" for name in project.torn_entries()]
     return found + project.find_damage()

@@ -22,13 +22,14 @@ from echod.store import layout
 from echod.store.changes import no_gate
 from echod.store.engine import Engine
 from echod.store.errors import BusyError
-from tests.torture.entries import HEADER, entry, is_whole, named_entries, version_of
+from tests.torture.entries import HEADER, entry, is_shortened, is_whole, name_of, named_entries, version_of
 from tests.torture.service import StressProject
 
 _LINES_OF_AN_ENTRY = entry("x").count(b"\n")
 CONSOLIDATE, PRUNE, COMPRESS = 1, 2, 3
 """The numbers of the jobs."""
 _DAY = timedelta(days=1).total_seconds()
+WholeRecords = dict[str, list[str]]
 
 
 class ProductJobsProject(StressProject):
@@ -37,7 +38,7 @@ class ProductJobsProject(StressProject):
     __slots__ = ()
 
     def run_jobs(self, engine: Engine, *, keep: int, batch: int) -> bool:
-        """Run each job once. The line limit leaves about `keep` entries; prune decides how many it archives."""
+        """Run each job once. The line limit has room for `keep` whole entries; prune decides how it makes room."""
         del batch
         lines = HEADER.count(b"\n") + keep * _LINES_OF_AN_ENTRY
         policy = PolicySettings(memory_line_limit=lines, knowledge_line_limit=lines)
@@ -74,15 +75,28 @@ class ProductJobsProject(StressProject):
             newest |= Counter({name: version_of(text) for name, text in named_entries(path.read_bytes())})
         return newest
 
+    def torn_entries(self) -> list[str]:
+        """Return the entries of the memory that are neither whole nor the short form of one that is in the archive."""
+        whole = self._whole_records()
+        return [name for name, text in named_entries(self.memory.read_bytes()) if not _is_kept(text, whole)]
+
     def find_damage(self) -> list[str]:
         """Return the problems of the archive, from which entries are restored without being parsed."""
-        problems = []
+        problems, whole = [], self._whole_records()
         for path in self._pruned():
             archive = read_archive(path.read_bytes())
             problems += [f"damaged in the archive: {damaged.id}" for damaged in archive.damaged]
             entries = [entry for entry in archive.entries if entry.file == layout.MEMORY]
-            problems += [f"torn in the archive: {entry.id}" for entry in entries if not is_whole(entry.text)]
+            problems += [f"torn in the archive: {entry.id}" for entry in entries if not _is_kept(entry.text, whole)]
         return problems
+
+    def _whole_records(self) -> WholeRecords:
+        """Return the whole texts in the archive by the names of their entries."""
+        records: WholeRecords = {}
+        for archived in self.archived():
+            if archived.file == layout.MEMORY and is_whole(archived.text):
+                records.setdefault(name_of(archived.text), []).append(archived.text)
+        return records
 
     def _pruned(self) -> list[Path]:
         return sorted(self.role.path.glob("archive/pruned-*.md"))
@@ -94,6 +108,11 @@ class ProductJobsProject(StressProject):
         except BusyError:
             return False
         return isinstance(outcome, JobDone) and outcome.changed
+
+
+def _is_kept(text: str, whole: WholeRecords) -> bool:
+    """Return whether an entry is whole, or prune shortened it and the archive has the whole text of that version."""
+    return is_whole(text) or any(is_shortened(text, record) for record in whole.get(name_of(text), ()))
 
 
 _EAGER_TERMS = consolidate.ConsolidateSettings(quiet_seconds=0.0)

@@ -19,7 +19,7 @@ from echod.store.layout import Role, Store
 from echod.store.limits import EngineLimits
 from echod.store.session import RoleView
 from echod.store.snapshot import content_digest
-from tests.torture.entries import HEADER, named_entries, parse_cached, version_of
+from tests.torture.entries import HEADER, is_whole, named_entries, parse_cached, version_of
 
 SHORT_LIMITS = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)
 """Everything is closed as soon as possible, so that a short test passes through every state."""
@@ -81,6 +81,10 @@ class StressProject:
     def versions(self) -> Counter[str]:
         """Return the newest version of each entry in its proper place."""
         return Counter({name: version_of(text) for name, text in named_entries(self.memory.read_bytes())})
+
+    def torn_entries(self) -> list[str]:
+        """Return the entries of the memory that are not whole."""
+        return [name for name, text in named_entries(self.memory.read_bytes()) if not is_whole(text)]
 
     def find_damage(self) -> list[str]:
         """Return further problems in the end."""

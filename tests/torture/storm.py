@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from echod.store.limits import EngineLimits
-from tests.torture.entries import count_entries, entry, is_whole, named_entries, with_own_entry
+from tests.torture.entries import count_entries, entry, with_own_entry
 from tests.torture.service import StressProject, in_child, reconcile_once, run_naive_jobs
 
 STORM_LIMITS = EngineLimits(displaced_hours=0.5 / 3600, settle_seconds=0.02)
@@ -192,8 +192,8 @@ def _count_losses(project: StressProject, base: Path, outcome: StormResult) -> S
         outcome.left_to_user += bool(removed[name] and removed[name] == archive[name] and not memory[name])
         outcome.archived_twice += archive[name] > 1
         outcome.in_both += bool(memory[name] and archive[name])
-    present, newest_versions = named_entries(project.memory.read_bytes()), project.versions()
-    outcome.torn = sum(not is_whole(text) for _, text in present) + len(project.find_damage())
+    newest_versions = project.versions()
+    outcome.torn = len(project.torn_entries()) + len(project.find_damage())
     outcome.edits_lost = sum(newest_versions.get(name, -1) < version for name, version in versions.items())
     return outcome
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from shutil import rmtree
+from shutil import copytree, rmtree
 
 import pytest
 
+from echod.memory.policy import render_archived_entries
 from tests.torture.campaigns import ALL, MIXES, SEED, TARGETS, explore, explore_killed, is_harmless, kill_at_every_step
-from tests.torture.explorer import Tally, create_project, run_until_idle
-from tests.torture.product_jobs import ProductJobsProject
+from tests.torture.entries import entry, name_of, named_entries
+from tests.torture.explorer import Tally, create_project, find_problems, run_until_idle
+from tests.torture.product_jobs import PRUNE, ProductJobsProject
 from tests.torture.storm import Storm, engine_service, run_storm, table
 from tests.torture.writers import KINDS
 
@@ -25,14 +28,100 @@ def base() -> Iterator[Path]:
     rmtree(directory)
 
 
-def test_the_jobs_have_work_to_do(base: Path) -> None:
-    run_until_idle(create_project(base, ProductJobsProject))
+@pytest.fixture(scope="module")
+def pruned() -> Iterator[Path]:
+    """Return the directory of a project in which the jobs have done all of their work. Tests change copies."""
+    directory = Path(tempfile.mkdtemp(dir=_SHM if _SHM.is_dir() else None))
+    run_until_idle(create_project(directory / "arena", ProductJobsProject))
+    yield directory / "arena"
+    rmtree(directory)
 
-    project = ProductJobsProject(base)
-    assert {entry.rule for entry in project.archived()} >= {"lowest-inscribed"}
+
+@pytest.fixture
+def project(pruned: Path, base: Path) -> ProductJobsProject:
+    copytree(pruned, base)
+    return ProductJobsProject(base)
+
+
+def test_the_jobs_have_work_to_do(project: ProductJobsProject) -> None:
+    assert {entry.rule for entry in project.archived()} >= {"condensed", "lowest-learning"}
     assert project.role.knowledge.read_text().count("## ") > 0
     assert list(project.role.path.glob("archive/MEMORY-*.md"))
     assert not project.findings()
+    assert not find_problems(project, [])
+
+
+class TestDamageIsFound:
+    """The checker would be worthless if it accepted any short entry."""
+
+    def test_a_shortened_entry_whose_whole_text_is_not_in_the_archive(self, project: ProductJobsProject) -> None:
+        _remove_records(project, "p003")
+
+        assert find_problems(project, []) == ["torn: p003"]
+
+    def test_a_removed_entry_of_which_the_archive_has_only_the_short_form(self, project: ProductJobsProject) -> None:
+        _remove_records(project, "w2", "condensed")
+
+        short = next(entry.id for entry in project.archived() if name_of(entry.text) == "w2")
+        assert find_problems(project, []) == [f"torn in the archive: {short}"]
+
+    def test_a_removed_entry_that_is_not_in_the_archive(self, project: ProductJobsProject) -> None:
+        _remove_records(project, "w0")
+
+        assert find_problems(project, []) == ["lost: w0"]
+
+    def test_a_changed_record(self, project: ProductJobsProject) -> None:
+        _change(_archive(project), entry("p003").splitlines()[4] + b"\n", b"It was learned.\n")
+
+        problems = find_problems(project, [])
+        assert "torn: p003" in problems
+        assert any(problem.startswith("damaged in the archive: ") for problem in problems)
+
+    def test_an_entry_twice(self, project: ProductJobsProject) -> None:
+        project.memory.write_bytes(project.memory.read_bytes() + _block(project, "p003").encode() + b"\n\n")
+
+        assert find_problems(project, []) == ["twice: p003"]
+
+    @pytest.mark.parametrize(
+        "tear",
+        [
+            lambda text, _other: text[:-1],
+            lambda text, _other: text[: len(text) // 2],
+            lambda text, _other: text.partition(" In version")[0],
+            lambda text, _other: re.sub("It was learned.*? In", "In", text),
+            lambda text, _other: text.partition("\n")[0],
+            lambda text, _other: text.replace("learned", "lear\nned"),
+            lambda text, other: f"{text}\n{other.splitlines()[-1]}",
+            lambda text, other: f"{text.partition(' In version')[0]} {other.partition(' In ')[2]}",
+            lambda text, other: text.replace(text.splitlines()[-1], other.splitlines()[-1]),
+        ],
+        ids=["last byte", "half", "end", "start", "title only", "broken line", "added", "mixed", "exchanged"],
+    )
+    def test_a_torn_entry(self, project: ProductJobsProject, tear: Callable[[str, str], str]) -> None:
+        text = _block(project, "p003")
+        _change(project.memory, text.encode(), tear(text, _block(project, "p004")).encode())
+
+        assert find_problems(project, []) == ["torn: p003"]
+
+
+def _block(project: ProductJobsProject, name: str) -> str:
+    return dict(named_entries(project.memory.read_bytes()))[name]
+
+
+def _archive(project: ProductJobsProject) -> Path:
+    return next(project.role.path.glob("archive/pruned-*.md"))
+
+
+def _change(path: Path, old: bytes, new: bytes) -> None:
+    data = path.read_bytes()
+    assert data.count(old) == 1
+    path.write_bytes(data.replace(old, new))
+
+
+def _remove_records(project: ProductJobsProject, name: str, rule: str | None = None) -> None:
+    kept = [item for item in project.archived() if name_of(item.text) != name or rule not in {None, item.rule}]
+    assert len(kept) < len(project.archived())
+    _archive(project).write_bytes(render_archived_entries(kept, PRUNE))
 
 
 def test_writers_and_kills_at_any_step(base: Path) -> None:
