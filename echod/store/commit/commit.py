@@ -13,7 +13,7 @@ Before anything is staged, `check_conservation` checks a plan against the law of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
@@ -220,13 +220,14 @@ def check_conservation(plan: CommitPlan, parse: ParseContent, *, by_user: bool) 
     replaced = [write for write in plan.writes if write.before is not None]
     archives = [write for write in replaced if _is_archive(write.path)]
     changes = [_parse_change(write, parse) for write in replaced if write not in archives]
-    for write in archives:
-        if missing := missing_records(write.before or b"", write.after):
-            raise _conservation_error(plan, ViolationKind.LOST, f"{write.path}: {missing[0][:60]}")
     archived = [write.after for write in archives]
     archived += [text for _, text in plan.appends] + [c.archived_text for c in plan.consumes]
     archived += [w.after for w in plan.writes if w.before is None]
     texts = [text.decode(errors="replace") for text in archived]
+    for write in archives:
+        missing = missing_records(write.before or b"", write.after)
+        if missing and not _keeps_blocks(write, parse, texts, by_user=by_user):
+            raise _conservation_error(plan, ViolationKind.LOST, f"{write.path}: {missing[0][:60]}")
     violations = find_violations(changes, texts, redacted_forms=_redacted_forms, user_requested=by_user)
     if violations:
         raise _conservation_error(plan, violations[0].kind, violations[0].heading)
@@ -241,6 +242,15 @@ def _is_archive(path: str) -> bool:
     """Return whether a path is an archive of entries, whose records may be rearranged but not changed."""
     parts = PurePosixPath(path)
     return parts.parent.name == ARCHIVE and parts.name.startswith((f"{PRUNED_STEM}-", f"{REMOVED_STEM}-"))
+
+
+def _keeps_blocks(write: PlannedWrite, parse: ParseContent, texts: Sequence[str], *, by_user: bool) -> bool:
+    """Return whether a rewritten archive has every block, perhaps redacted, so that its records may differ."""
+    before, after = parse(write.before or b""), parse(write.after)
+    if isinstance(before, Unreadable) or isinstance(after, Unreadable):
+        return False
+    change = FileChange(before, after)
+    return not find_violations([change], texts, redacted_forms=_redacted_forms, user_requested=by_user)
 
 
 def _parse_change(write: PlannedWrite, parse: ParseContent) -> FileChange:
