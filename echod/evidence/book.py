@@ -12,6 +12,7 @@ from echod.memory.evidence.citations import entry_citations, parse_citation
 from echod.memory.evidence.compare import EvidenceState
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Entry
+from echod.memory.redact import find_secrets
 from echod.state.fingerprints import FingerprintStore, StoredFingerprint
 
 StoredBases = Mapping[str, Mapping[str, StoredFingerprint]]
@@ -70,8 +71,8 @@ def record_evidence(
     for entry in found:
         for checked in entry.citations:
             base = entry.bases.get(checked.cite)
-            if base is None:
-                continue
+            if base is None or find_secrets(checked.cite):
+                continue  # the database holds no secret, also not as the name of a file
             if base is not bases.get(entry.id, {}).get(checked.cite):
                 taken[entry.id, checked.cite] = base._replace(state=checked.state.value)
             elif base.state != checked.state:
@@ -88,7 +89,7 @@ def confirm_evidence(
     taken: dict[tuple[str, str], StoredFingerprint] = {}
     for checked in entry.citations:
         place = parse_citation(checked.at or checked.cite)
-        if place is None or checked.state is EvidenceState.GONE:
+        if place is None or checked.state is EvidenceState.GONE or find_secrets(checked.cite):
             continue
         base = verifier.take_base(place, None)
         if base.fingerprint is not None:

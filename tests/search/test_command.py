@@ -67,7 +67,7 @@ def test_a_result_has_the_fields_of_the_contract(desk: Desk) -> None:
     assert (result["kind"], result["scope"], result["role"], result["layer"]) == (
         "memory", "project", "reviewer", "inscribed",
     )  # fmt: skip
-    assert result["evidence"] == [{"cite": "src/cache.py:3-9", "state": "unknown"}]
+    assert result["evidence"] == [{"cite": "src/cache.py:3-9", "state": "gone", "at": None}]
     assert Path(result["path"]).read_text().splitlines()[result["line"] - 1].startswith("## Inscribed")
 
 

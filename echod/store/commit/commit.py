@@ -227,7 +227,7 @@ def check_conservation(plan: CommitPlan, parse: ParseContent, *, by_user: bool) 
     for write in archives:
         missing = missing_records(write.before or b"", write.after)
         if missing and not _keeps_blocks(write, parse, texts, by_user=by_user):
-            raise _conservation_error(plan, ViolationKind.LOST, f"{write.path}: {missing[0][:60]}")
+            raise _conservation_error(plan, ViolationKind.LOST, f"a record of {write.path}")
     violations = find_violations(changes, texts, redacted_forms=_redacted_forms, user_requested=by_user)
     if violations:
         raise _conservation_error(plan, violations[0].kind, violations[0].heading)
