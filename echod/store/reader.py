@@ -159,9 +159,14 @@ class StoreReader:
 
     def _is_changed_by_others(self, role: Role) -> bool:
         journal = self._journal.role_journal(role)
-        if not journal.may_be_outdated(role.memory) or _is_being_committed(journal):
-            return False
-        version, newest = version_of(role.memory), journal.newest_state()
+        try:
+            if not journal.may_be_outdated(role.memory) or _is_being_committed(journal):
+                return False
+            version, newest = version_of(role.memory), journal.newest_state()
+        except OSError as error:
+            if error.filename != str(role.memory):
+                raise
+            return False  # the status reports a memory that cannot be read
         if version is None or newest is None:
             return False
         if self._compared.get(role) != (version, newest.digest):

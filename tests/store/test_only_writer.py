@@ -31,6 +31,7 @@ OWN_FILES_ONLY = {
     "service": "the service unit",
     "sessions/forget.py": "archives of conversations and their receipts, when a session is forgotten",
     "sessions/journal.py": "archives and index of conversations, in a root with a journal of its own",
+    "sync/resolve.py": "a file of a merge in conflict, of which git keeps a copy first",
     "sessions/roots.py": "the directories of a root of conversations",
     "settings/loader.py": "settings",
     "state": "the database",

@@ -83,8 +83,8 @@ Here is what I found while reviewing the branch:
 - **confidence**: 0.6
 - **evidence**: `tests/orders/conftest.py`
 - Factories are local to a test package.
-- The staging database answers on postgres://shop:{password}@db.staging:5432/shop during the run.
-""".format(password="tr0ub4dor" + "17"),
+- The staging database answers on postgres://shop:{value}@db.staging:5432/shop during the run.
+""".format(value="tr0ub4dor" + "17"),
 }
 
 

@@ -28,7 +28,7 @@ _TOKEN_BEFORE = re.compile(r"[A-Za-z0-9_.~-]")
 
 # The kind, the prefixes, and the pattern of the rest, which must not end within a longer word.
 PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
-    ("private-key", "LS0tLS1CRUdJTi", rf"{_ENCODED_KEY}[A-Za-z0-9+/=]{{8,}}"),  # armor in base64, as in kubeconfig
+    ("private-key", _ARMOR, rf"{_ENCODED_KEY}[A-Za-z0-9+/=]{{8,}}"),  # armor in base64, as in kubeconfig
     ("api-key", "bot", r"[0-9]{8,10}:[A-Za-z0-9_-]{35}"),
     ("api-key", _DISCORD, r"[0-9]{17,20}/[A-Za-z0-9_-]{60,}"),
     ("api-key", "ATATT3x ATCTT3x ATBB ATCTT3", r"[A-Za-z0-9_=-]{24,}"),
