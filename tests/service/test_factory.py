@@ -34,7 +34,7 @@ def test_on_linux_the_unit_is_in_systemds_directory(
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", "")  # and no systemctl is asked
 
-    service = create_service("linux", paths, "0.1.0", environ)
+    service = create_service("linux", paths, "0.1.0", {**environ, "HOME": str(tmp_path / "home")})
 
     assert isinstance(service, SystemdService)
     state = service.read_state(ServiceConfig(("/bin/echod", "run"), ()))
@@ -47,7 +47,7 @@ def test_on_macos_it_is_a_launchd_agent(paths: Paths, tmp_path: Path, monkeypatc
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("PATH", "")
 
-    service = create_service("darwin", paths, "0.1.0", {})
+    service = create_service("darwin", paths, "0.1.0", {"HOME": str(tmp_path)})
 
     assert isinstance(service, LaunchdService)
     state = service.read_state(ServiceConfig(("/bin/echod", "run"), ()))
@@ -80,12 +80,12 @@ def test_a_service_is_started_only_where_it_is_installed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, platform: str, file: str
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert start_hint(platform, {}) == "echod service install, or echod run"
+    assert start_hint(platform, {"HOME": str(tmp_path / "home")}) == "echod service install, or echod run"
 
     (tmp_path / file).parent.mkdir(parents=True)
     (tmp_path / file).touch()
 
-    assert start_hint(platform, {}) == "echod service start, or echod run"
+    assert start_hint(platform, {"HOME": str(tmp_path / "home")}) == "echod service start, or echod run"
 
 
 def test_without_a_service_manager_the_hint_is_echod_run() -> None:
@@ -122,8 +122,8 @@ def test_a_hint_names_the_service_only_where_it_is_installed(
     liveness = Liveness(state, "It is as it is.", None, 42)
     unit = tmp_path / ".config/systemd/user/echod.service"
 
-    assert recovery_hint(liveness, "linux", {}).startswith(without)
+    assert recovery_hint(liveness, "linux", {"HOME": str(tmp_path)}).startswith(without)
 
     unit.parent.mkdir(parents=True)
     unit.touch()
-    assert installed in recovery_hint(liveness, "linux", {})
+    assert installed in recovery_hint(liveness, "linux", {"HOME": str(tmp_path)})

@@ -187,8 +187,11 @@ def _unused_lines(discovered: DiscoveredStores) -> Iterator[str]:
         yield problem_line(
             f"{short_path(str(project))} is missing (deleted, moved or not mounted). It stays registered."
         )
-    for item in (*discovered.linked, *(item for store in discovered.stores for item in find_skipped(store))):
+    for item in discovered.linked:
         yield problem_line(item.describe())
+    for store in discovered.stores:
+        with isolated(store.key):  # reconciling reports a store that cannot be listed
+            yield from [problem_line(item.describe()) for item in find_skipped(store)]
 
 
 def _nothing_to_run_error(discovered: DiscoveredStores) -> UsageError:
