@@ -54,7 +54,7 @@ def test_now_is_about_this_run_only(home: Home, memory: Path) -> None:
 
 
 def test_an_inscribed_entry_is_enough_to_hold_it(home: Home, memory: Path) -> None:
-    memory.write_text(MEMORY_HEADER + "".join(learning_text(f"learning {n}") for n in range(20)))
+    memory.write_text(MEMORY_HEADER + "".join(learning_text(f"learning {n}") for n in range(34)))
     before = memory.read_bytes()
 
     said = " ".join(home.run("add", project(memory)).split())
