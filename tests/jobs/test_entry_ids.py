@@ -259,7 +259,8 @@ class History:
 
     Two copies of an entry in one file are two entries to echod, because the file does not show whether somebody meant
     one or two. One of them has all references. When both have left and only the other one returns, it has none, and
-    the references stay with the copy that is away.
+    the references stay with the copy that is away. All entries are inscribed: observations that are rolled up pass
+    their references on, which has tests of its own.
     """
 
     site: Site
@@ -277,11 +278,10 @@ class History:
     def add(self, pick: int) -> None:
         """A writer appends an entry; some have the heading of another one that is there."""
         mark = len(self.counts) + 1
-        layer = ("inscribed", "observations", "traced")[pick % 3]
         there = [block.entry.title for block in self.site.document.blocks if block.entry]
         title = there[pick % len(there)] if there and pick % 2 else f"title {mark} {KEY}"
         text = self.site.role.memory.read_text()
-        self.write(text + marked_entry(mark, title, layer=layer, lines=8 if pick % 4 else 20))
+        self.write(text + marked_entry(mark, title, layer="inscribed", lines=8 if pick % 4 else 20))
         self.counts[mark] = pick % 3
         add_references(self.site, {mark: pick % 3})
 
