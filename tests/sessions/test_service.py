@@ -37,5 +37,5 @@ def test_the_service_archives_a_session_that_ends(tmp_path: Path) -> None:
         os.utime(path, (old, old))
         home.run("run", "--once", project)
         (file,) = archive.glob("*/memory/conversations/*.md")
-        assert maker.made.prompts[1] in file.read_text()
+        until(lambda: maker.made.prompts[1] in file.read_text(), "the second prompt in the archive")
         assert daemon.process.poll() is None
