@@ -15,9 +15,10 @@ import click
 
 from echod.app.context import process_is_alive
 from echod.cli.context import CommandContext
-from echod.cli.output import capitalize, short_path, wrap
+from echod.cli.output import short_path, wrap
 from echod.errors import EchodError, UsageError
 from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
+from echod.memory.text import capitalize
 from echod.runtime.locks import this_process, worker_lock
 from echod.scheduler.gate import ProjectGate, describe_verdict
 from echod.state.job import Job, JobKind, Need

@@ -9,8 +9,9 @@ import click
 from echod.app.forget_project import settle_stores
 from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, confirm
-from echod.cli.output import pluralize, short_path, wrap
+from echod.cli.output import short_path, wrap
 from echod.errors import EchodError
+from echod.memory.text import pluralize
 from echod.store.layout import Store
 from echod.store.leftovers import Leftover, delete_leftover, find_leftovers, list_exposed_files
 

@@ -15,6 +15,7 @@ from typing import TextIO
 
 from echod.clock import local_datetime
 from echod.files import open_private_log
+from echod.memory.text import pluralize
 from echod.paths import make_private_directory, paths_from_environment
 
 WIDTH = 80
@@ -118,11 +119,6 @@ def title_text(title: str) -> str:
     return sanitize(title) or UNTITLED
 
 
-def capitalize(sentence: str) -> str:
-    """Capitalize the first letter and leave the others as they are."""
-    return sentence[:1].upper() + sentence[1:]
-
-
 def format_duration(seconds: float) -> str:
     """Format a length of time: `3 s`, `12 min`, `2 h 5 min`, `4 days`."""
     whole = max(0, round(seconds))
@@ -187,11 +183,6 @@ def fit_line(line: str) -> str:
 def role_label(role: str) -> str:
     """Return the name of a role for the user. The role of the global memory has an empty name."""
     return role or "the global memory"
-
-
-def pluralize(number: int, noun: str, plural: str | None = None) -> str:
-    """Format a number with its noun: `1 job`, `2 jobs`."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
 
 
 def print_error(message: str) -> None:

@@ -17,7 +17,6 @@ from echod.cli.output import (
     fit_path,
     format_duration,
     format_timestamp,
-    pluralize,
     sanitize,
     screen_width,
     short_path,
@@ -37,6 +36,7 @@ from echod.contract.status import (
     StoreInfo,
     WaitingJob,
 )
+from echod.memory.text import pluralize
 from echod.store.layout import STORE_DIRS
 
 _MAX_STORES = 12

@@ -17,12 +17,13 @@ from echod.app.import_access import (
 )
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.output import pluralize, short_path, title_text, wrap
+from echod.cli.output import short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.clock import local_date
 from echod.contract.search import AccessImportReport, ImportedAccess
 from echod.contract.status import to_json
 from echod.errors import UsageError
+from echod.memory.text import pluralize
 from echod.store.layout import Store
 
 

@@ -23,12 +23,13 @@ from echod import __version__
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, confirm
-from echod.cli.output import format_duration, pluralize, sanitize, short_path, wrap
+from echod.cli.output import format_duration, sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.errors import EchodError, ExitCode
 from echod.files import open_regular, read_regular, write_private
 from echod.hooks.run import run as run_hook
 from echod.inbox.spool import Spool
+from echod.memory.text import pluralize
 from echod.paths import claude_home
 from echod.state.database import Database
 from echod.state.hook_events import EventCount, HookEventLog

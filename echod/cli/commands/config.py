@@ -13,12 +13,13 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.output import WIDTH, fit_path, pluralize, short_path, wrap
+from echod.cli.output import WIDTH, fit_path, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.contract.commands import ConfigReport, SettingInfo
 from echod.contract.status import to_json
 from echod.errors import EchodError, os_reason
 from echod.files import write_private
+from echod.memory.text import pluralize
 from echod.settings import loader
 from echod.settings.loader import SettingSource, SettingSourceKind
 

@@ -15,12 +15,13 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.leftovers import delete_leftovers
 from echod.cli.options import PATH
-from echod.cli.output import pluralize, short_path, wrap
+from echod.cli.output import short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.contract.status import to_json
 from echod.doctor import DoctorContext, run_checks
 from echod.errors import ConfigurationError, ExitCode
+from echod.memory.text import pluralize
 from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
 from echod.store.layout import Store

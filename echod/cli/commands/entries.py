@@ -25,7 +25,7 @@ from echod.cli.execute import (
     make_change,
     report_already_so,
 )
-from echod.cli.output import pluralize, role_label, sanitize, wrap
+from echod.cli.output import role_label, sanitize, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
     ArchiveMatch,
@@ -51,6 +51,7 @@ from echod.memory.policy_model import SHORTENING_RULES
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact, redact_entry
 from echod.memory.shorten import without_list_marks
+from echod.memory.text import pluralize
 from echod.state.entries import Reference
 from echod.state.job import JobKind
 from echod.store.layout import MEMORY, Role

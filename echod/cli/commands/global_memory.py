@@ -21,7 +21,7 @@ from echod.cli.execute import (
     make_change,
     report_already_so,
 )
-from echod.cli.output import fit_path, pluralize, problem_line, sanitize, wrap
+from echod.cli.output import fit_path, problem_line, sanitize, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, find_in_memory
 from echod.clock import local_date
@@ -46,6 +46,7 @@ from echod.memory.packs.elevation import (
 )
 from echod.memory.packs.manifest import DOMAINS
 from echod.memory.prompt_injection import find_injection
+from echod.memory.text import pluralize
 from echod.packs.check import PackState
 from echod.state.job import JobKind
 from echod.store.create import create_global_role

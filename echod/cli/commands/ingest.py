@@ -13,13 +13,14 @@ import click
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
-from echod.cli.output import pluralize, sanitize, short_path, title_text, wrap
+from echod.cli.output import sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.clock import local_date
 from echod.contract.commands import IgnoredReportText, IngestedEntry, IngestedReport, IngestReport
 from echod.contract.status import to_json
 from echod.errors import UsageError, os_reason
 from echod.jobs.ingest import IngestPlan, IngestSources, plan_ingest, read_sources, run
+from echod.memory.text import pluralize
 from echod.state.job import JobKind
 from echod.store.layout import ROLE_NAME, Role, Store
 from echod.workflows.reports import ReportFile, find_reports_in, report_file

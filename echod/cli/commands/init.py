@@ -11,10 +11,11 @@ import click
 from echod.cli.commands.projects import adopt_if_moved
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH
-from echod.cli.output import pluralize, short_path, wrap
+from echod.cli.output import short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.errors import EchodError, UsageError
 from echod.files import read_regular
+from echod.memory.text import pluralize
 from echod.projects.location import repository_root
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import read_project_settings

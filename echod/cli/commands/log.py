@@ -16,7 +16,7 @@ from echod.cli.commands.undo import is_job_id
 from echod.cli.completions import complete_job
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME
-from echod.cli.output import format_timestamp, pluralize, sanitize, short_path, title_text, wrap
+from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.session_undo import logged_changes
 from echod.cli.targets import block_title, select_stores
@@ -28,6 +28,7 @@ from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.line_diff import diff_lines
 from echod.memory.model import Document
+from echod.memory.text import pluralize
 from echod.store.layout import Store
 from echod.store.reader import CommitInfo, FileCommit
 

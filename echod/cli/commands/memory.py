@@ -25,7 +25,7 @@ from echod.cli.execute import (
     make_change,
     report_already_so,
 )
-from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
+from echod.cli.output import problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import filter_roles, list_roles_of
 from echod.clock import local_date
@@ -35,6 +35,7 @@ from echod.jobs.base import JobDeferred, JobDone, JobOutcome, JobResources
 from echod.memory.compose import AlreadyNoted, Note, UnwritableNote, create_note, with_note
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document
+from echod.memory.text import capitalize, pluralize
 from echod.runtime.locks import WorkerBusyError
 from echod.state.job import JobKind
 from echod.store.errors import BusyError

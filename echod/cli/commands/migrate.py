@@ -25,7 +25,7 @@ from echod.cli.execute import (
     make_change,
     report_already_so,
 )
-from echod.cli.output import pluralize, problem_line, sanitize, short_path, title_text, wrap
+from echod.cli.output import problem_line, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import block_title, list_roles_of, select_project_to_change
 from echod.jobs.base import JobDone, JobOutcome, JobResources
@@ -44,6 +44,7 @@ from echod.jobs.move_layout import (
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.renames import RenamedDocument
+from echod.memory.text import pluralize
 from echod.scheduler.gate import describe_verdict
 from echod.state.job import JobKind
 from echod.state.repair import copy_entry_rows

@@ -28,7 +28,7 @@ from echod.cli.execute import (
     refusal,
     report_already_so,
 )
-from echod.cli.output import fit_line, pluralize, problem_line, sanitize, short_path, wrap
+from echod.cli.output import fit_line, problem_line, sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.cli.targets import select_stores
 from echod.contract.commands import PacksReport
@@ -39,6 +39,7 @@ from echod.jobs.base import JobBlocked, JobContext, JobOutcome
 from echod.jobs.packs import PackPlan, pristine_name, sync_manifests
 from echod.memory.packs.manifest import is_stack_name
 from echod.memory.packs.upgrade import UpgradeResult
+from echod.memory.text import pluralize
 from echod.packs.check import PackCheckResult, PackState, UpdateStatus, check_packs, pack_state
 from echod.packs.installed import InstalledPack, PackLocations
 from echod.state.job import JobKind

@@ -28,7 +28,7 @@ from echod.cli.execute import (
 )
 from echod.cli.leftovers import settle_and_report
 from echod.cli.options import PATH
-from echod.cli.output import capitalize, pluralize, problem_line, sanitize, short_path, wrap
+from echod.cli.output import problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import findings_count_text
 from echod.cli.targets import select_project_to_change
@@ -37,6 +37,7 @@ from echod.contract.commands import ProjectInfo, ProjectsReport
 from echod.contract.status import RoleInfo, to_json
 from echod.errors import EchodError, UsageError
 from echod.inbox.spool import Spool
+from echod.memory.text import capitalize, pluralize
 from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.runtime.locks import this_process, worker_lock

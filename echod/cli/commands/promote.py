@@ -20,7 +20,7 @@ from echod.cli.execute import (
     report_already_so,
     require_write_mode,
 )
-from echod.cli.output import pluralize, sanitize, wrap
+from echod.cli.output import sanitize, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_to_change, read_facts
 from echod.clock import local_date
@@ -32,6 +32,7 @@ from echod.memory.prompt_injection import find_injection
 from echod.memory.solutions.document import SolutionCategory, VerifiedBy
 from echod.memory.solutions.extraction import SolutionParts, extract_parts, extract_parts_of_text
 from echod.memory.solutions.promotion import PromotionRequest, PromotionRule, RuleFailure
+from echod.memory.text import pluralize
 from echod.state.job import JobKind
 
 _CONFIRMATION = "verified"

@@ -15,7 +15,7 @@ from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change
-from echod.cli.output import pluralize, short_path, title_text, wrap
+from echod.cli.output import short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import RoleSelection, block_title, parse_as_of, read_facts, select_roles
 from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
@@ -26,6 +26,7 @@ from echod.jobs import prune as prune_job
 from echod.memory.document import parse, parse_block
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import PruneAction, Rule
+from echod.memory.text import pluralize
 from echod.projects.maintenance import MaintenancePolicy
 from echod.state.job import JobKind
 from echod.store.layout import Role

@@ -11,12 +11,13 @@ import click
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import JobRefusedError
-from echod.cli.output import pluralize, problem_line, sanitize, short_path, title_text, wrap
+from echod.cli.output import problem_line, sanitize, short_path, title_text, wrap
 from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.contract.search import FileProblem, RemembranceReport, SolutionInfo
 from echod.contract.status import to_json
 from echod.errors import ExitCode, os_reason
 from echod.memory.solutions.document import SolutionCategory
+from echod.memory.text import pluralize
 from echod.remembrance.library import SolutionCheck, SolutionLibrary, SolutionState, check_library, read_library
 from echod.remembrance.source import SolutionSource
 from echod.search.documents import DocumentKind

@@ -13,7 +13,7 @@ from echod.cli import options
 from echod.cli.completions import complete_review_item
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change, refusal
-from echod.cli.output import format_timestamp, pluralize, sanitize, short_path, wrap
+from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import select_stores
 from echod.contract.commands import ReviewItem, ReviewReport
@@ -23,6 +23,7 @@ from echod.inspection import find_restored_findings
 from echod.inspection.review import DISMISS_EFFECT, HeldFirstPrune, OpenReviewItem, RestoredFindingsFile
 from echod.jobs import answer_review
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve_id
+from echod.memory.text import pluralize
 from echod.state.job import JobKind
 from echod.state.review_answers import ReviewAnswer
 from echod.store import layout

@@ -23,16 +23,7 @@ from echod.app.services import Services
 from echod.cli.context import CommandContext, ProgressLine, check_liveness
 from echod.cli.execute import LOCK_TIMEOUT_SECONDS, adopt_moved
 from echod.cli.options import PATH, Number
-from echod.cli.output import (
-    WIDTH,
-    fit_path,
-    format_duration,
-    format_timestamp,
-    pluralize,
-    problem_line,
-    short_path,
-    wrap,
-)
+from echod.cli.output import WIDTH, fit_path, format_duration, format_timestamp, problem_line, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
 from echod.inspection import RestoredFindings, find_restored_findings
@@ -40,6 +31,7 @@ from echod.isolation import isolated
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
+from echod.memory.text import pluralize
 from echod.projects.discovery import DiscoveredStores, discover_stores
 from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
 from echod.scheduler.reconcile import reconcile

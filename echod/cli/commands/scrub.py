@@ -14,7 +14,7 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
 from echod.cli.leftovers import settle_and_report
-from echod.cli.output import pluralize, problem_line, sanitize, short_path, wrap
+from echod.cli.output import problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
 from echod.contract.status import to_json
@@ -23,6 +23,7 @@ from echod.inspection.secrets import ScanCandidate, list_scan_candidates, locate
 from echod.jobs import scrub as scrub_job
 from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.exposed_secrets import SecretLocation
+from echod.memory.text import pluralize
 from echod.state.job import JobKind
 from echod.store import layout
 from echod.store.git import find_tracked_file

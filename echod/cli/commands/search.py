@@ -16,7 +16,7 @@ from echod.app.search import SearchLocations, SearchScope
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME, WholeNumber
-from echod.cli.output import WIDTH, fit_path, pluralize, problem_line, sanitize, short_path, title_text, wrap
+from echod.cli.output import WIDTH, fit_path, problem_line, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.evidence import EvidenceInfo
 from echod.contract.search import (
@@ -29,6 +29,7 @@ from echod.contract.search import (
 )
 from echod.contract.status import to_json
 from echod.errors import UsageError
+from echod.memory.text import pluralize
 from echod.search.documents import DocumentKind, DocumentSource
 from echod.search.excerpts import DATA_NOTICE, excerpt
 from echod.search.finder import DEFAULT_KINDS, DEFAULT_LIMIT, DocumentFinder, FoundDocument, SearchAnswer, SearchRequest

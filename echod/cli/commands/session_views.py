@@ -13,7 +13,7 @@ from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.options import WholeNumber
-from echod.cli.output import format_duration, pluralize, sanitize, short_path, wrap
+from echod.cli.output import format_duration, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.session_roots import root_option, select_root
 from echod.clock import local_date
@@ -31,6 +31,7 @@ from echod.contract.status import to_json
 from echod.errors import ExitCode, UsageError
 from echod.files import read_regular
 from echod.memory.conversation.model import parse_timestamp
+from echod.memory.text import pluralize
 from echod.search.conversation_source import ConversationSource
 from echod.sessions.forget import find_session
 from echod.sessions.receipts import Receipt, read_receipt

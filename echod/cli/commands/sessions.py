@@ -15,7 +15,7 @@ from echod.cli.commands import session_views
 from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, JobRunner, ManualJob, ManualJobResult, confirm, require_write_mode
 from echod.cli.options import PATH, PATH_OR_NAME
-from echod.cli.output import pluralize, sanitize, short_path, wrap
+from echod.cli.output import sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.cli.session_roots import SelectedRoot, absolute_root, job_role, root_option, select_root
 from echod.clock import local_date
@@ -28,6 +28,7 @@ from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.host import HostSession, parse_host_session
 from echod.memory.conversation.index import rebuild_index
 from echod.memory.conversation.model import ArchiveOrigin, NotATranscriptError, record_key
+from echod.memory.text import pluralize
 from echod.sessions.archive_writer import SessionOutcome
 from echod.sessions.archiver import Archiver, SessionSource, content_session_id
 from echod.sessions.curated import analyse, apply_distillation, plan_distillation

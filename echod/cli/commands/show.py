@@ -24,7 +24,6 @@ from echod.cli.output import (
     fit_path,
     format_timestamp,
     iso_date,
-    pluralize,
     problem_line,
     role_label,
     sanitize,
@@ -64,6 +63,7 @@ from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.policy import History
 from echod.memory.policy.scoring import count_document_lines, count_entry_lines
+from echod.memory.text import pluralize
 from echod.store.layout import Role, Store, global_root, list_findings_files
 
 _BAR_WIDTH = 20

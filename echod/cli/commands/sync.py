@@ -13,12 +13,13 @@ import click
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import JobRunner, ManualJob, require_write_mode
-from echod.cli.output import pluralize, short_path, wrap
+from echod.cli.output import short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.contract.status import to_json
 from echod.contract.sync import RemoteInfo, ResolvedFile, ResolveReport, SyncStatusReport
 from echod.errors import EchodError, ExitCode
 from echod.installation import program_command
+from echod.memory.text import pluralize
 from echod.state.job import JobKind
 from echod.store.create import ensure_directory
 from echod.store.errors import as_store_error

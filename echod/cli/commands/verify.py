@@ -14,7 +14,7 @@ from echod.cli.context import CommandContext
 from echod.cli.evidence import evidence_infos, evidence_lines
 from echod.cli.execute import Change, ManualJob, WriteOptions, make_change
 from echod.cli.options import PATH_OR_NAME
-from echod.cli.output import pluralize, role_label, short_path, title_text, wrap
+from echod.cli.output import role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_in_memory, find_to_change, list_roles_of, select_stores
 from echod.contract.evidence import VerifiedEntry, VerifyReport
@@ -26,6 +26,7 @@ from echod.inspection.entry_facts import record_entries
 from echod.jobs import manual
 from echod.memory.document import parse
 from echod.memory.model import Document
+from echod.memory.text import pluralize
 from echod.state.job import JobKind
 from echod.store.layout import Role
 
