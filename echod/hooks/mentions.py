@@ -117,7 +117,7 @@ def is_code(word: str) -> bool:
 
 
 def is_distinct_code(word: str) -> bool:
-    """Return whether the name of an error alone is enough, as `EADDRINUSE` does and `TypeError` does not."""
+    """Return whether the name of an error alone is enough, as `EADDRINUSE` is and `TypeError` is not."""
     if not word.isupper() or not word.replace("_", "").isalnum():
         return False
     if word.startswith("ERR_"):

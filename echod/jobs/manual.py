@@ -133,12 +133,9 @@ def set_layer(context: JobContext, entry: str, layer: Layer) -> JobOutcome:
 
     def planner(view: RoleView, document: Document, _: date) -> Proposal | JobOutcome:
         after = change_layer(view.role.name, document, entry, layer)
-        if isinstance(after, EditRefusal):
-            return JobBlocked(f"{entry} stays as it is: {after.reason}")
         if after is document:
             return JobDone(f"{entry} is {layer.value} already", changed=False)
-        writes = [write_memory(view, after.render())]
-        return Proposal(change_set(view, JobKind.RAISE, f"{entry} is now {layer.value}", writes))
+        return _propose_edit(view, JobKind.RAISE, entry, after, f"{entry} is now {layer.value}")
 
     return plan_memory_and_commit(context, planner)
 
@@ -148,14 +145,20 @@ def verify(context: JobContext, entry: str) -> JobOutcome:
 
     def planner(view: RoleView, document: Document, today: date) -> Proposal | JobOutcome:
         after = change_verified(view.role.name, document, entry, today)
-        if isinstance(after, EditRefusal):
-            return JobBlocked(f"{entry} stays as it is: {after.reason}")
         if after is document:
             return JobDone(f"{entry} was verified today already", changed=False)
-        writes = [write_memory(view, after.render())]
-        return Proposal(change_set(view, JobKind.VERIFY, f"{entry} was verified on {today}", writes))
+        return _propose_edit(view, JobKind.VERIFY, entry, after, f"{entry} was verified on {today}")
 
     return plan_memory_and_commit(context, planner)
+
+
+def _propose_edit(
+    view: RoleView, kind: JobKind, entry: str, after: Document | EditRefusal, summary: str
+) -> Proposal | JobOutcome:
+    """Propose the memory file with one edited entry, or block the job for the reason of the refusal."""
+    if isinstance(after, EditRefusal):
+        return JobBlocked(f"{entry} stays as it is: {after.reason}")
+    return Proposal(change_set(view, kind, summary, [write_memory(view, after.render())]))
 
 
 def forget(context: JobContext, entries: Collection[str], *, rule: Rule) -> JobOutcome:
