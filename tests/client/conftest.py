@@ -1,10 +1,12 @@
-"""Run the real Claude Code, where it is installed, in a scratch home, against a stand-in for the model."""
+"""Run the real Claude Code in a scratch home against a stand-in for the model.
+
+Only where `CLAUDE_CODE_BINARY` names the client, since its licence forbids more.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ from echod.cli.commands.claude import PLUGIN_DIR
 from tests.client.mock_api import MockApi, Turn, running_mock_api
 from tests.support import Home
 
-CLAUDE = os.environ.get("ECHOD_TEST_CLAUDE") or shutil.which("claude")
+CLAUDE = os.environ.get("CLAUDE_CODE_BINARY")
 _SESSION_SECONDS = 90
 
 
@@ -36,6 +38,8 @@ class Client:
         self.project = project
         programs = home.root / "bin"
         programs.mkdir()
+        if CLAUDE:
+            (programs / "claude").symlink_to(CLAUDE)
         echod = programs / "echod"
         echod.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m echod "$@"\n')
         echod.chmod(0o755)
@@ -73,7 +77,7 @@ class Client:
 @pytest.fixture
 def client(tmp_path: Path) -> Client:
     if CLAUDE is None:
-        pytest.skip("Claude Code is not installed (`claude` on the PATH, or ECHOD_TEST_CLAUDE)")
+        pytest.skip("CLAUDE_CODE_BINARY is not set")
     root = tmp_path / "home"
     project = root / "project"
     project.mkdir(parents=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
 
-from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR
+from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
 from tests.client.conftest import Client
 from tests.client.mock_api import ToolCall, Turn
 from tests.support import Home, running_daemon, until
@@ -16,21 +17,32 @@ def test_the_plugin_is_valid_by_the_clients_own_rules(client: Client) -> None:
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
 
-def test_the_plugin_is_installed_from_its_marketplace(client: Client) -> None:
-    assert client.run("plugin", "marketplace", "add", str(MARKETPLACE_DIR)).returncode == 0
-    assert client.run("plugin", "install", "echod@echod").returncode == 0
+def test_the_two_commands_connect_and_the_check_sees_it(client: Client) -> None:
+    for command in plugin_install_commands():
+        subprocess.run(
+            command, shell=True, env=client.environ, cwd=client.project, check=True, capture_output=True, timeout=60
+        )
 
     listed = json.loads(client.run("plugin", "list", "--json").stdout)
-
-    assert [plugin["id"] for plugin in listed] == ["echod@echod"]
+    assert [plugin["enabled"] for plugin in listed if plugin["id"] == PLUGIN_ID] == [True]
+    check = subprocess.run(
+        ["echod", "claude", "check"],
+        env=client.environ,
+        cwd=client.project,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert "The plugin is installed" in check.stdout
 
 
 def test_a_session_reports_its_start(client: Client) -> None:
     session = client.session("Say hello.", ["Hello."])
 
     assert "Hello." in session.output
-    spooled = [file.read_text() for file in (client.home.state / "spool").iterdir()]
-    assert any('"SessionStart"' in event for event in spooled), spooled
+    (spooled,) = (client.home.state / "spool").glob("*.session-start.json")
+    assert json.loads(spooled.read_text())["cwd"] == str(client.project)
     client.home.run("run", "--once")
     assert "reported" in client.home.echod("claude", "check").stdout
 
