@@ -245,6 +245,7 @@ class DaemonLoop:
             self.search_indexer.request([store_at(Path(finished.job.store))])
 
     def _reconcile_all(self, now: float, monotonic: float) -> None:
+        self.services.session_need_finder.look_again()  # what was found before the request may be out of date
         self._discovered = self.services.read_context.discover_stores()
         if self.services.recorded_projects.adopt_moved(self._discovered.projects, lock_seconds=_ADOPT_LOCK_SECONDS):
             self._discovered = self.services.read_context.discover_stores()

@@ -137,7 +137,7 @@ class SessionNeedFinder:
             return self._found.get(project, ())
 
     def look_again(self) -> None:
-        """Look at the disk at the next question, because a session has just ended."""
+        """Look at the disk at the next question: a session has just ended, or everything is inspected again."""
         with self._lock:
             self._looked_for = frozenset()
 
