@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from echod.inspection.entry_facts import get_facts
 from echod.memory.identity import entry_ids
-from echod.memory.policy import PolicySettings
+from echod.memory.policy import PolicySettings, plan_prune
 from echod.state.entries import Reference
 from echod.store.commit.context import CommitStep
 from tests.jobs.site import POLICY, Site, site_at_noon
@@ -259,12 +259,12 @@ class History:
 
     Two copies of an entry in one file are two entries to echod, because the file does not show whether somebody meant
     one or two. One of them has all references. When both have left and only the other one returns, it has none, and
-    the references stay with the copy that is away. All entries are inscribed: observations that are rolled up pass
-    their references on, which has tests of its own.
+    the references stay with the copy that is away. An observation that is rolled up passes a copy of its references on
+    to the one that counts it, so references are told apart by their causes.
     """
 
     site: Site
-    counts: dict[int, int] = field(default_factory=dict)
+    causes: dict[int, set[str]] = field(default_factory=dict)
     pruned: list[int] = field(default_factory=list)
     jobs: int = 0
     older_texts: list[str] = field(default_factory=list)
@@ -277,12 +277,13 @@ class History:
 
     def add(self, pick: int) -> None:
         """A writer appends an entry; some have the heading of another one that is there."""
-        mark = len(self.counts) + 1
+        mark = len(self.causes) + 1
+        layer = ("inscribed", "observations", "traced")[pick % 3]
         there = [block.entry.title for block in self.site.document.blocks if block.entry]
         title = there[pick % len(there)] if there and pick % 2 else f"title {mark} {KEY}"
         text = self.site.role.memory.read_text()
-        self.write(text + marked_entry(mark, title, layer="inscribed", lines=8 if pick % 4 else 20))
-        self.counts[mark] = pick % 3
+        self.write(text + marked_entry(mark, title, layer=layer, lines=8 if pick % 4 else 20))
+        self.causes[mark] = {f"{mark}-{n}" for n in range(pick % 3)}
         add_references(self.site, {mark: pick % 3})
 
     def correct(self, pick: int) -> None:
@@ -304,9 +305,15 @@ class History:
 
     def prune(self, _: int) -> None:
         self.jobs += 1
+        marks = {identity: mark for mark, identity in present_marks(self.site)}
+        with self.site.entries() as entries:
+            facts = get_facts(self.site.role, entries, TIGHT, self.site.today, self.site.document)
+        merged = plan_prune(self.site.role.name, self.site.document, facts, TIGHT, self.site.today).merged
         self.site.prune(policy=TIGHT, job=self.jobs)
         if any(done.job == self.jobs for done in self.site.engine().history()):
             self.pruned.append(self.jobs)
+            for rolled_up, counted in merged.items():
+                self.causes[marks[counted]] |= self.causes[marks[rolled_up]]
 
     def undo(self, _: int) -> None:
         if self.pruned:
@@ -327,10 +334,12 @@ class History:
     def check(self, event: str) -> None:
         found = reference_counts(self.site)
         elsewhere = {mark for mark in found.keys() & self.copied if found[mark] == 0}
-        assert found == {mark: 0 if mark in elsewhere else self.counts[mark] for mark in found}, event
+        assert found == {mark: 0 if mark in elsewhere else len(self.causes[mark]) for mark in found}, event
         with self.site.entries() as entries:
             recorded = get_facts(self.site.role, entries, POLICY, self.site.today)
-        assert sum(history.references for history in recorded.histories.values()) == sum(self.counts.values()), event
+        assert sum(history.references for history in recorded.histories.values()) == sum(
+            map(len, self.causes.values())
+        ), event
 
     def advance(self) -> None:
         marks = Counter(mark for mark, _ in present_marks(self.site))
@@ -375,6 +384,17 @@ EVENTS = (
         (History.overwrite, 59),
         (History.add, 0),
         (History.overwrite, 0),
+    ]
+)
+@example(
+    [
+        (History.add, 0),
+        (History.add, 19),
+        (History.scrub, 0),
+        (History.add, 19),
+        (History.add, 22),
+        (History.remove, 0),
+        (History.prune, 0),
     ]
 )
 def test_through_any_series_of_events_references_stay_with_their_entry(
