@@ -6,6 +6,7 @@ job carries references and pins along and corrects the solutions.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import PurePosixPath
@@ -131,6 +132,7 @@ def _correct_references(context: JobContext, names: Sequence[str], references: M
 
 
 def _with_new_references(data: bytes, references: Mapping[str, str]) -> bytes:
-    for old, new in references.items():
-        data = data.replace(old.encode(), new.encode())
-    return data
+    """Replace whole references in one pass: the path of an earlier layout is also the end of a present one."""
+    old = "|".join(re.escape(reference) for reference in sorted(references, key=len, reverse=True))
+    pattern = re.compile(rf"(?<![\w./-])(?:{old})".encode())
+    return pattern.sub(lambda match: references[match[0].decode()].encode(), data)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 
+import pytest
+
 from tests.remembrance.conftest import Project, entry_text
 
 
@@ -56,17 +58,20 @@ def test_a_second_run_changes_nothing(project: Project) -> None:
     assert project.tree() == before
 
 
-def test_solutions_follow_their_entries(project: Project) -> None:
+@pytest.mark.parametrize("layout", [".rune/echoes/", ".claude/echoes/", "echoes/"])
+def test_solutions_follow_their_entries_from_every_layout(project: Project, layout: str) -> None:
     project.write(entry_text(source="rune:review PR #42"))
     project.promote()
+    (document,) = (project.solutions / "performance").glob("*.md")
+    present = str(project.store.relative_to(project.root))
+    document.write_text(document.read_text().replace(f'"{present}/', f'"{layout}'))
     assert project.echod("remembrance", "check").code == 0
 
     assert project.echod("migrate", "--yes").code == 0
 
     checked = project.echod("remembrance", "check")
     assert checked.code == 0, checked.output
-    (document,) = (project.solutions / "performance").glob("*.md")
-    assert f"#{project.ids()[0]}@sha256:" in document.read_text()
+    assert f'"{present}/reviewer/MEMORY.md#{project.ids()[0]}@sha256:' in document.read_text()
 
 
 def test_a_stale_solution_stays_stale(project: Project) -> None:
