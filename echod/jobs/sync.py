@@ -13,6 +13,7 @@ from datetime import date
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from echod.jobs.archives import removed_archive_sizes
 from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, plan_and_commit, role_path
 from echod.memory.branches import merge_branches, unite_archives
 from echod.memory.conservation import find_whole_lines
@@ -100,8 +101,10 @@ def _merge_files(
         for name, remote in incoming.remote.items()
         if name not in (MEMORY_FILE, KNOWLEDGE_FILE)
     }
-    here = [files[name].text for name in sorted(after) if name.startswith(f"{ARCHIVE}/{REMOVED_STEM}-")]
-    there = [incoming.remote[name] for name in sorted(after) if name.startswith(f"{ARCHIVE}/{REMOVED_STEM}-")]
+    local = removed_archive_sizes(context.session.role)
+    here = [context.session.read_file(f"{ARCHIVE}/{name}").text for name in sorted(local, key=_by_number)]
+    prefix = f"{ARCHIVE}/{REMOVED_STEM}-"
+    there = [incoming.remote[name] for name in sorted(after, key=_by_number) if name.startswith(prefix)]
     # Only archives that change prove to the commit that a text is not lost.
     changed = (data for name, data in after.items() if data != files[name].text)
     known = "\n".join(data.decode(errors="replace").replace("\r\n", "\n") for data in changed)
@@ -118,10 +121,16 @@ def _merge_files(
     lost = [text for text in candidates if text not in present]
     addition = b"".join(f"\n<!-- echod: {_REASON}, {today.isoformat()} -->\n{text}\n".encode() for text in lost)
     if records or addition:
-        sizes = {name.removeprefix(f"{ARCHIVE}/"): len(data) for name, data in after.items()}
+        sizes = {**local, **{name.removeprefix(f"{ARCHIVE}/"): len(data) for name, data in after.items()}}
         target = select_archive_file(today.year, sizes, len(records) + len(addition), stem=REMOVED_STEM)
         after[target] = _present(context, after, target) + records + addition
     return after
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    """Order archives as they were written: `removed-2026.md`, `removed-2026-2.md`, `removed-2026-10.md`."""
+    year = name.partition(f"{REMOVED_STEM}-")[2][:4]
+    return year, len(name), name
 
 
 def _present(context: JobContext, after: Mapping[str, bytes], name: str) -> bytes:

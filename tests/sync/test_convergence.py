@@ -346,6 +346,20 @@ def kill_at(machine: Clone, number: int, *, after: bool) -> None:
         machine.sync()
 
 
+def test_the_first_entry_that_is_ever_forgotten_does_not_come_back_with_an_edit_of_another_machine(
+    tmp_path: Path,
+) -> None:
+    with clones(tmp_path, 2, fast=True) as (one, two):
+        one.add(entry("alpha"))
+        settle([one, two])
+        two.edit(random.Random(1), partial(_append, "- Edited elsewhere."))
+        two.sync()
+        assert one.remove(random.Random(1), Rule.FORGOTTEN) == "alpha"
+        settle([one, two])
+        assert one.document.blocks == two.document.blocks == ()
+        assert "- Edited elsewhere." in _lines(collect(one.project))
+
+
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("step", list(CommitStep))
 def test_a_pull_that_is_killed_at_any_step_of_its_commit_is_completed_by_the_next(
