@@ -25,7 +25,10 @@ def main() -> NoReturn:
 
         run_hook()
     if sys.argv[1:2] == ["merge-driver"] and not {"-h", "--help"}.intersection(sys.argv):
-        from echod.sync.driver import main as merge  # git waits for it, once for each file
+        import gc
+
+        gc.disable()  # the process ends before its garbage matters, and git waits for it, once for each file
+        from echod.sync.driver import main as merge
 
         sys.exit(merge(sys.argv[2:]))
     from echod.cli.output import SafeTextOutput, print_error, write_crash_report

@@ -14,8 +14,7 @@ from typing import NamedTuple
 
 from echod.errors import EchodError, os_reason
 from echod.files import read_regular
-from echod.memory.archive_union import unite_archives
-from echod.memory.branches import merge_branches
+from echod.memory.branches import merge_branches, unite_archives
 from echod.memory.merge import MergeFailure
 from echod.memory.model import MAX_FILE_BYTES
 from echod.store.layout import Store

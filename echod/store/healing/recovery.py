@@ -23,7 +23,6 @@ from typing import NamedTuple
 
 from echod.clock import local_date
 from echod.log import get_logger
-from echod.memory.archive_union import forgotten_signatures
 from echod.memory.conservation import missing_additions
 from echod.memory.entry_matching import EntrySignature, entry_signature
 from echod.memory.identity import BlockKey, block_content, entry_ids
@@ -32,6 +31,7 @@ from echod.memory.policy import Rule
 from echod.memory.policy.archive import (
     REMOVED_STEM,
     ArchivedEntry,
+    forgotten_signatures,
     render_archived_entries,
     select_archive_file,
     to_archived_entry,
