@@ -204,18 +204,26 @@ def new_item(
     titles: tuple[str, ...],
     subject: ReviewSubject,
 ) -> OpenReviewItem:
-    """Return an item, with an id made of its role, its kind and its content."""
+    """Return an item, with an id made of its role, its kind and its content: unique in its store."""
     return OpenReviewItem(_item_id(role, kind, *content), role, kind, since, text, titles, subject)
 
 
 def _item_id(role: Role, kind: str, *content: object) -> str:
-    named = json.dumps([role.store.key, role.name, kind, *map(str, content)])
-    return hashlib.sha256(named.encode()).hexdigest()[:_ID_DIGITS]
+    return _digest(role.name, kind, *map(str, content))
 
 
-def first_prune_id(role: Role) -> str:
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_ID_DIGITS]
+
+
+def _id_in_store(item: str, store_name: str) -> str:
+    """Return the id of an item among those of all stores. A store keeps its name when it is moved."""
+    return _digest(store_name, item)
+
+
+def first_prune_id(role: Role, store_name: str) -> str:
     """Return the id of the item about a role's held first prune. It is the same until the user prunes the file."""
-    return _item_id(role, ReviewKind.FIRST_PRUNE)
+    return _id_in_store(_item_id(role, ReviewKind.FIRST_PRUNE), store_name)
 
 
 def first_prune_deadline(since: float, now: float) -> float | None:
@@ -305,12 +313,13 @@ class ReviewCollector:
         now: float,
     ) -> tuple[OpenReviewItem, ...]:
         """Return the open items of a store, the oldest first. The status reports roles that cannot be read."""
-        answered = frozenset[str]() if self._entries is None else self._entries.answers.answered_items(store.key)
-        items = {
-            item.id: item
-            for item in self._collect_all(store, roles, notices, maintenance, restored, now)
-            if item.id not in answered
-        }
+        answered, store_name = frozenset[str](), store.key
+        if self._entries is not None:
+            answered = self._entries.answers.answered_items(store.key)
+            store_name = self._entries.answers.store_name(store.key)
+        collected = self._collect_all(store, roles, notices, maintenance, restored, now)
+        named = (item._replace(id=_id_in_store(item.id, store_name)) for item in collected)
+        items = {item.id: item for item in named if item.id not in answered}
         self._question_caches[store.key].evict_unused()
         found = sorted(items.values(), key=lambda item: (item.since, item.id))
         later = [item.id for item in found if item.kind == ReviewKind.PROMOTABLE][_MAX_PROPOSALS:]

@@ -223,7 +223,9 @@ class Worker:
             if job.kind is JobKind.CONSOLIDATE:
                 with self._engine.open_read_only(role) as session:
                     selected = ConsolidateSettings(settings.quiet_seconds)
-                    consolidate.preload_findings(session, self._findings_cache, selected, self._clock)
+                    consolidate.preload_findings(
+                        session, self._findings_cache, selected, self._entries, self._clock
+                    )
             resources = JobResources(
                 job.id, self._engine, self._entries, maintenance.policy, gate, self._clock, settings.allow_writes
             )
