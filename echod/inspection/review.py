@@ -62,6 +62,7 @@ class ReviewKind(StrEnum):
     UNDONE = "undone"
     OVER_LIMIT = "over-limit"
     PROMOTABLE = "promotable"
+    PROPOSAL = "proposal"
 
 
 class LayerClaim(NamedTuple):
@@ -112,6 +113,14 @@ class Information:
     """A notice without a decision."""
 
 
+class ProposedChange(NamedTuple):
+    """A proposal of the user's own command (`memory.proposals`): one entry in place of those with these ids."""
+
+    entries: tuple[str, ...]
+    title: str
+    text: str | None
+
+
 ReviewSubject = (
     LayerClaim
     | SupersededEntry
@@ -119,6 +128,7 @@ ReviewSubject = (
     | HeldFirstPrune
     | QuarantinedFile
     | RestoredFindingsFile
+    | ProposedChange
     | Information
 )
 
@@ -162,12 +172,12 @@ class OpenReviewItem(NamedTuple):
                 return "it is pruned as soon as no workflow runs"
             case QuarantinedFile(_, findings, _, None):
                 return f"it is moved back as {findings} and read again"
-            case QuarantinedFile():
+            case QuarantinedFile() | Information():
                 return None
             case RestoredFindingsFile(name):
                 return f"{name} is consolidated again"
-            case Information():
-                return None
+            case ProposedChange(entries):
+                return f"one entry takes the place of {' and '.join(entries)}, archived whole (rule superseded)"
             case other:
                 assert_never(other)
 
@@ -179,8 +189,8 @@ class OpenReviewItem(NamedTuple):
         match self.subject:
             case LayerClaim():
                 return "nothing; it stays inscribed, and is not listed again"
-            case SupersededEntry():
-                return "nothing; both entries stay, and it is not listed again"
+            case SupersededEntry() | ProposedChange():
+                return "nothing; the entries stay as they are, and it is not listed again"
             case SuspiciousEntry(entry):
                 return f"{entry} is archived (rule forgotten)"
             case HeldFirstPrune():
@@ -205,11 +215,7 @@ def new_item(
     subject: ReviewSubject,
 ) -> OpenReviewItem:
     """Return an item, with an id made of its role, its kind and its content: unique in its store."""
-    return OpenReviewItem(_item_id(role, kind, *content), role, kind, since, text, titles, subject)
-
-
-def _item_id(role: Role, kind: str, *content: object) -> str:
-    return _digest(role.name, kind, *map(str, content))
+    return OpenReviewItem(_digest(role.name, kind, *map(str, content)), role, kind, since, text, titles, subject)
 
 
 def _digest(*parts: str) -> str:
@@ -223,7 +229,7 @@ def _id_in_store(item: str, store_name: str) -> str:
 
 def first_prune_id(role: Role, store_name: str) -> str:
     """Return the id of the item about a role's held first prune. It is the same until the user prunes the file."""
-    return _id_in_store(_item_id(role, ReviewKind.FIRST_PRUNE), store_name)
+    return _id_in_store(_digest(role.name, ReviewKind.FIRST_PRUNE), store_name)
 
 
 def first_prune_deadline(since: float, now: float) -> float | None:

@@ -93,7 +93,9 @@ def save_all_decisions(connection: sqlite3.Connection, database: Path) -> None:
 
 def name_moved_store(connection: sqlite3.Connection, old: str, new: str) -> None:
     """Record the first key of a store that is moved, within the write transaction that moves its rows."""
-    moved_before = connection.execute("UPDATE OR REPLACE moved_store SET store = ? WHERE store = ?", (new, old)).rowcount
+    moved_before = connection.execute(
+        "UPDATE OR REPLACE moved_store SET store = ? WHERE store = ?", (new, old)
+    ).rowcount
     if not moved_before:
         connection.execute("INSERT OR IGNORE INTO moved_store (store, first_key) VALUES (?, ?)", (new, old))
 
@@ -176,7 +178,8 @@ class ReviewAnswers:
         with self._database.write_transaction() as connection:
             connection.executemany(
                 "INSERT INTO review_answer (item_id, store, answer, answered_at) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (store, item_id) DO UPDATE SET answer = excluded.answer, answered_at = excluded.answered_at",
+                "ON CONFLICT (store, item_id) DO UPDATE SET answer = excluded.answer, "
+                "answered_at = excluded.answered_at",
                 [(item, store, answer.value, at) for item in items],
             )
             save_decisions(connection, self._database.path, store)
