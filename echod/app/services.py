@@ -22,6 +22,7 @@ from echod.jobs.archive import SessionServices
 from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.observe import ObserveContext
 from echod.memory.conversation.digest import MAX_ANSWER_BYTES as MAX_SUMMARY_BYTES
+from echod.memory.proposals import MAX_ANSWER_BYTES as MAX_PROPOSALS_BYTES
 from echod.memory.reports.intake import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
 from echod.paths import Paths
 from echod.runtime.user_command import UserCommand
@@ -195,6 +196,12 @@ class Services:
         settings = self.settings.validation
         return self._user_command(settings.command, settings.seconds, MAX_VERDICT_BYTES)
 
+    @cached_property
+    def proposer(self) -> UserCommand | None:
+        """The command that proposes merged learnings and titles; None without one."""
+        policy = self.settings.policy
+        return self._user_command(policy.propose_command, policy.propose_seconds, MAX_PROPOSALS_BYTES)
+
     def _user_command(self, command: tuple[str, ...], seconds: float, max_bytes: int) -> UserCommand | None:
         """Return a command of the user, which may take long and is no stuck job; None without one."""
         if not command:
@@ -220,6 +227,7 @@ class Services:
             observe_context=ObserveContext(self.inbox, self._hook_events),
             session_services=self.session_services,
             validator=self.validator,
+            proposer=self.proposer,
             entries=self.entries,
             exchange=self._exchange,
             is_alive=process_is_alive,

@@ -54,6 +54,7 @@ class JobKind(StrEnum):
     SESSIONS = "sessions"
     SYNC = "sync"
     INGEST = "ingest"
+    PROPOSE = "propose"
 
 
 MANUAL_KINDS = frozenset(

@@ -26,6 +26,7 @@ from echod.store.journal.files import BlobMissingError, version_of
 from echod.store.journal.journal import Journal, RoleJournal
 from echod.store.journal.notices import (
     NOTICES,
+    PROPOSAL,
     QUESTIONS,
     Notice,
     Notices,
@@ -265,7 +266,7 @@ class StoreReader:
                         restored_findings[role] = restored
                     if QUESTIONS in files and (asked := read_questions(journal.root)):
                         consumed_keys = journal.consumed_keys()
-                        questions += [question for question in asked if question.key in consumed_keys]
+                        questions += [q for q in asked if q.kind == PROPOSAL or q.key in consumed_keys]
             except StoreError as error:
                 log.info("role_unreadable", role=str(role.path), reason=str(error))
             except GARBLED_ERRORS:

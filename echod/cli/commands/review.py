@@ -166,6 +166,8 @@ def _resolve_items(items: Sequence[OpenReviewItem], ids: Sequence[str]) -> list[
             raise UsageError(f"No review item has the id {sanitize(prefix)}. `echod review` lists the items.") from None
         except AmbiguousEntryError as error:
             raise UsageError(str(error)) from None
+        if sum(item.id == identity for item in items) > 1:  # a new project has the former path of a moved one
+            raise UsageError(f"Several projects have the item {identity}. Name one of them with --project.")
         resolved[identity] = by_id[identity]
     return list(resolved.values())
 
