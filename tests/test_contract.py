@@ -15,6 +15,7 @@ from hypothesis.strategies import integers
 
 from echod import contract
 from echod.contract import commands, status
+from echod.contract.codec import to_json
 from echod.contract.status import (
     DaemonInfo,
     GateReason,
@@ -29,7 +30,6 @@ from echod.contract.status import (
     StoreInfo,
     WaitingJob,
     status_from_json,
-    to_json,
 )
 
 ROOT = Path(__file__).parents[1]

@@ -1,8 +1,8 @@
 """The shapes of everything that `--json` prints: the contract for scripts (docs/json.md).
 
 Values only: named tuples, and dataclasses where a field is replaced or has a default that may change. They are not
-pydantic models, since commands must answer in less time than loading pydantic takes. `status` has the values of `echod
-status` and converts all to JSON and back, `search` (also of `echod verify`), `sessions` and `sync` have those of the
+pydantic models, since commands must answer in less time than loading pydantic takes. `codec` converts all to JSON and back, `status` has the values of `echod
+status`, `search` (also of `echod verify`), `sessions` and `sync` have those of the
 commands of that name, and `commands` has all others. Nothing is exported here, so that `echod status` loads only its
 own.
 

@@ -11,3 +11,9 @@ entries out.
 Modules for other packages: `archive_union`, `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
 `prompt_injection`, `renames`, `session_summary`, `shorten`, `specificity`, `text`.
 """
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+"""The size limit of a memory, knowledge or findings file. Larger files are not read."""
+
+MEMORY_FILE = "MEMORY.md"
+KNOWLEDGE_FILE = "knowledge.md"

@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
-from echod.memory.model import MEMORY_FILE, Block, Layer
+from echod.memory import MEMORY_FILE
+from echod.memory.model import Block, Layer
 from echod.memory.policy.scoring import ScoreTerms
 from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
