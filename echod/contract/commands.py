@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from echod.contract.codec import SCHEMA, Timestamp
 from echod.contract.search import ChangedEvidence, EvidenceInfo
-from echod.contract.status import SCHEMA, PackInfo, Timestamp
+from echod.contract.status import PackInfo
 
 
 class AuditedPack(NamedTuple):

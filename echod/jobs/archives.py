@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from echod.files import read_regular
-from echod.memory.model import MAX_FILE_BYTES, MEMORY_FILE
+from echod.memory import MAX_FILE_BYTES, MEMORY_FILE
 from echod.memory.policy import ArchivedEntry, read_archive, render_archived_entries, select_archive_file
 from echod.memory.policy.archive import PRUNED_STEM, REMOVED_STEM
 from echod.memory.redact import redact_entry

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from echod.files import file_version, read_regular
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError
 from echod.search.schema import BUILD, CREATE_STATEMENTS, SCHEMA_VERSION

@@ -16,7 +16,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from echod.files import file_version
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile
 from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, ROLE_NAME, Store, find_roles, global_root
 

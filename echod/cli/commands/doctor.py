@@ -17,8 +17,8 @@ from echod.cli.leftovers import delete_leftovers
 from echod.cli.options import PATH
 from echod.cli.output import short_path, wrap
 from echod.cli.root import example, pass_command_context
+from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.contract.status import to_json
 from echod.doctor import DoctorContext, run_checks
 from echod.errors import ConfigurationError, ExitCode
 from echod.memory.text import pluralize
