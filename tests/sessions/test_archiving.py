@@ -7,6 +7,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -14,6 +15,7 @@ from echod.memory.conversation.archive import parse_header
 from echod.memory.conversation.index import row_numbers, split_entries
 from echod.memory.conversation.model import ArchiveOrigin
 from echod.runtime.user_command import UserCommand, UserCommandError
+from echod.sessions import dialects
 from echod.sessions.archiver import SessionSource
 from echod.sessions.forget import find_session, forget
 from echod.sessions.journal import RootJournal
@@ -210,6 +212,70 @@ class TestOtherSessions:
         for path in (tmp_path / "none.jsonl", tmp_path):
             with pytest.raises(SessionError, match="cannot be read"):
                 archives.archive(path)
+
+
+class TestSubAgents:
+    def make(self, tmp_path: Path, *, old: bool = False) -> tuple[TranscriptMaker, Path, Path]:
+        maker = simple(30, prompts=1)
+        agent = TranscriptMaker(31)
+        agent.made.session = maker.made.session
+        agent.prompt()
+        agent.answer()
+        path = maker.made.write(tmp_path / "t")
+        beside = path.parent if old else path.with_suffix("") / "subagents"
+        return maker, path, agent.made.write(beside, name="agent-77")
+
+    @pytest.mark.parametrize("old", [False, True], ids=["in the directory of the session", "beside the transcript"])
+    def test_they_are_in_the_archive_of_their_session(self, archives: Archives, tmp_path: Path, old: bool) -> None:
+        maker, path, agent = self.make(tmp_path, old=old)
+        if old:
+            TranscriptMaker(32).made.write(path.parent, name="agent-of-another")
+        task = json.loads(agent.read_bytes().splitlines()[0])["message"]["content"]
+
+        outcome = archives.archive(path)
+
+        text = archives.text(1)
+        assert text.count(f"### Sub-agent: 77\n\n**Task**: {task}\n") == 1
+        assert f"### User\n\n{task}" not in text
+        assert outcome.receipt is not None
+        assert (outcome.receipt.prompts, outcome.receipt.messages) == (len(maker.made.prompts), 2)
+        assert {part.path for part in outcome.receipt.sources} == {str(path), str(agent)}
+        assert archives.archive(path).archive is None
+
+    @pytest.mark.parametrize("lost_database", [False, True])
+    def test_only_what_is_new_of_them_is_added(self, archives: Archives, tmp_path: Path, lost_database: bool) -> None:
+        maker, path, agent = self.make(tmp_path)
+        archives.archive(path)
+        later = TranscriptMaker(33)
+        later.prompt()
+        agent.write_bytes(agent.read_bytes() + b"".join(later.made.lines))
+        maker.prompt()
+        maker.made.write(path.parent)
+        with Database.open(tmp_path / "new" / "echod.db") as database:
+            second = Archives(archives.root, database) if lost_database else archives
+            assert second.archive(path).archive == 1
+
+        text = archives.text(1).partition("\n# Conversation ")[2]
+        assert [text.count(prompt) for prompt in (*maker.made.prompts, later.made.prompts[0])] == [1, 1, 1]
+        assert text.index("### Sub-agent") < text.index(f"### User\n\n{maker.made.prompts[1]}")
+
+    def test_one_that_cannot_be_read_keeps_no_session_from_its_archive(
+        self, archives: Archives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _, path, agent = self.make(tmp_path)
+        real = dialects.open_transcript
+
+        def open_transcript(file: Path) -> BinaryIO:
+            if file == agent:
+                raise PermissionError(13, "Permission denied")
+            return real(file)
+
+        monkeypatch.setattr("echod.sessions.archiver.open_transcript", open_transcript)
+        outcome = archives.archive(path)
+
+        assert outcome.archive == 1
+        assert outcome.receipt is not None
+        assert outcome.receipt.skipped["unreadable sub-agent"] == 1
 
 
 class TestCheckpoints:

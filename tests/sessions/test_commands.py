@@ -215,6 +215,9 @@ class TestJob:
         desk.run("run", "--once")
 
         assert desk.archives() == ["conversation-001.md"]
+        text = (desk.memory / "conversations/conversation-001.md").read_text()
+        heading, task = "### Sub-agent: 1\n", f"**Task**: {other.made.prompts[0]}"
+        assert text.index(made.prompts[0]) < text.index(heading) < text.index(task)
 
     def test_a_damaged_transcript_keeps_no_other_from_its_archive(self, desk: Desk) -> None:
         desk.session(1)
@@ -437,20 +440,52 @@ class TestDecisions:
         assert "no session of this project" in desk.run("sessions", "rescue")
         assert len(desk.archives()) == 3
 
-    def test_a_decision_is_found_by_its_words(self, desk: Desk) -> None:
-        maker = TranscriptMaker(9, str(desk.project))
-        maker.prompt()
-        maker.add(
-            maker.assistant({"type": "text", "text": "We decided to keep the ledger append-only because of audits."})
-        )
-        desk.write(maker.made, HOUR)
+    def test_a_decision_is_found_by_its_words_among_the_first_five(self, desk: Desk) -> None:
+        decisions = {
+            "append-only ledger audits": "We decided to keep the ledger append-only because of audits.",
+            "which cache eviction clock": "Going with a clock for the cache eviction instead of a list.",
+            "retry policy jitter": "Settled on full jitter for the retry policy.",
+        }
+        for seed in range(12):
+            maker = TranscriptMaker(seed + 40, str(desk.project))
+            maker.prompt()
+            text = (
+                list(decisions.values())[seed // 4] if seed % 4 == 2 else f"The ledger, cache and retry {seed} policy."
+            )
+            maker.add(maker.assistant({"type": "text", "text": text}))
+            desk.write(maker.made, HOUR + 60 * (30 - seed))
         desk.run("run", "--once")
 
-        found = desk.json("sessions", "search", "--ranked", "append-only ledger audits")["results"]
+        for words, text in decisions.items():
+            (archive,) = [path.stem for path in self.archive_files(desk) if text in path.read_text()]
+            found = desk.json("search", "--kind", "session", *words.split())["results"]
+            assert archive in [one["id"] for one in found[:5]], words
+            assert archive in [one["id"] for one in desk.json("sessions", "search", "--ranked", words)["results"][:5]]
 
-        assert "conversation-003" in [one["id"] for one in found[:5]]
         assert desk.json("sessions", "search", "LEDGER")["total"] >= 1
         assert "No matches" in desk.run("sessions", "search", "nosuchword")
+
+    def archive_files(self, desk: Desk) -> list[Path]:
+        return sorted((desk.memory / "conversations").iterdir())
+
+    def test_a_very_large_archive_is_found_by_its_words_and_not_by_the_outputs_in_it(self, desk: Desk) -> None:
+        output = (
+            "<details><summary>Result</summary>\n\n````\n"
+            + "noisyword and more\n```\n" * 500_000
+            + "````\n\n</details>\n"
+        )
+        text = (
+            '---\nlog: 9\ndate: "2026-03-06T10:30:00Z"\nsession_id: "big"\n---\n\n# Conversation 009\n\n---\n\n'
+            f"### User\n\nFirst the wombat question.\n\n{output}\n---\n\n### Assistant\n\nThen the quokka answer.\n"
+        )
+        path = desk.memory / "conversations/conversation-009.md"
+        path.write_text(text)
+        assert path.stat().st_size > 10 << 20
+
+        for word in ("wombat", "quokka"):
+            found = desk.json("search", "--kind", "session", word)
+            assert [one["id"].partition("#")[0] for one in found["results"]] == ["conversation-009"]
+        assert desk.json("search", "--kind", "session", "noisyword")["results"] == []
 
     def test_distill_moves_sections_with_an_undo(self, desk: Desk) -> None:
         memory = desk.memory / "MEMORY.md"
