@@ -103,7 +103,7 @@ class SessionSource(NamedTuple):
 
 
 _Read = tuple[SourceRange, tuple[int, int]]
-"""What was read of a file, with its size and its modification time in nanoseconds."""
+"""The part of a file that was read, with the file's size and its modification time in nanoseconds."""
 
 
 def _part_read(path: Path, file: BinaryIO, start: int, reader: LineReader, status: os.stat_result) -> _Read:
