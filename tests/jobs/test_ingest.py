@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from echod.cli.root import run_command_line
+from echod.clock import local_date
 from echod.errors import UsageError
 from echod.jobs import ingest
 from echod.jobs.base import JobDone, JobOutcome, JobResources
@@ -20,11 +21,17 @@ from echod.memory.reports.intake import MAX_ANSWER_BYTES
 from echod.projects.settings import MaintenancePolicy
 from echod.runtime.user_command import UserCommand
 from echod.scheduler.needs import NeedSettings, find_needs
+from echod.state.database import Database
+from echod.state.entries import EntryStore
 from echod.state.job import JobKind
+from echod.store.changes import no_gate
+from echod.store.commit.context import CommitStep, Tracer, no_trace
+from echod.store.engine import Engine
+from echod.store.limits import EngineLimits
 from echod.workflows.reports import MAX_REPORT_BYTES, find_reports
 from tests.jobs.conftest import OpenServices, Workspace
 from tests.memory.made_reports import MadeFinding, tome
-from tests.support import Home
+from tests.support import Home, run_in_child
 
 LOCK = MadeFinding("BACK-001", "Lock not released when the loader raises", "cache/store.py", 61, "P1")
 TOKEN = MadeFinding("SEC-001", "Session token printed to the log", "app/session.py", 51, "P2")
@@ -143,6 +150,87 @@ class TestJob:
         assert find_reports(workspace.project) == ()
 
 
+class TestKilled:
+    """A kill at any step of an ingest into several roles: the next one completes it, and nothing enters twice."""
+
+    def write(self, project: Path) -> None:
+        """Leave something to learn for the reviewer, the auditor, the workers and the team."""
+        write_two(project)
+        write_report(project, "three", [TOKEN], "cccc3333", place="audit")
+        log = project / "tmp/work/1/worker-logs"
+        log.mkdir(parents=True)
+        (log / "w.md").write_text(
+            "---\nworker: w\n---\n\n## Task #1: Import\n\n### Decisions\n- Decimals, because floats drift\n"
+        )
+        resolution = project / "tmp/mend/1/resolution-report.md"
+        resolution.parent.mkdir(parents=True)
+        resolution.write_text(
+            "# Resolution Report -- x\n\n<!-- RESOLVED:BACK-001:FIXED -->\n### BACK-001: Lock not released when the loader raises\n"
+            "**Change**: Released in a finally block\n<!-- /RESOLVED:BACK-001 -->\n"
+        )
+
+    def ingest(self, root: Path, trace: Tracer = no_trace, job: int = 1, later: float = 0) -> JobOutcome:
+        def clock() -> float:
+            return time.time() + later
+
+        workspace = Workspace(root)
+        with Database.open(root / "state/echod.db") as database:
+            engine = Engine(root / "state/journal", limits=EngineLimits(), clock=clock, trace=trace)
+            resources = JobResources(job, engine, EntryStore(database), PolicySettings(), no_gate, clock)
+            return ingest.run_for_project(resources, workspace.store, None)
+
+    def found(self, root: Path) -> dict[str, list[str]]:
+        """Return the lines of every memory file and of every history, without empty ones."""
+        store = Workspace(root).store.root
+        return {
+            str(path.relative_to(store)): sorted(filter(None, path.read_text().split("\n")))
+            for path in sorted(store.glob("*/**/*"))
+            if path.is_file() and (path.name == "MEMORY.md" or path.name.startswith("reports-"))
+        }
+
+    def test_a_resolution_reaches_a_role_after_that_of_its_report(self, workspace: Workspace) -> None:
+        """The finding is the team's by the user's choice, the resolution counts as read with the reviewer."""
+        self.write(workspace.project)
+        files = find_reports(workspace.project)
+        with workspace.open_services() as services:
+            resources = JobResources(1, services.engine, services.entries, PolicySettings(), no_gate, workspace.clock)
+            reviews = [one for one in files if one.path.name == "TOME.md"]
+            ingest.run(resources, workspace.store, ingest.read_sources(reviews, "team"), None)
+            plan = ingest.plan_ingest(workspace.store, ingest.read_sources(files), local_date(time.time()))
+
+        assert {"reviewer", "team"} <= set(plan.lines)
+        assert plan.roles[-1] == "reviewer"
+
+    @pytest.mark.slow
+    def test_the_next_run_completes_it(self, workspace: Workspace) -> None:
+        self.write(workspace.project)
+        steps: list[CommitStep] = []
+        for name in ("reference", "traced"):
+            shutil.copytree(workspace.project, workspace.root / name / "project")
+        self.ingest(workspace.root / "reference")
+        expected = self.found(workspace.root / "reference")
+        self.ingest(workspace.root / "traced", steps.append)
+        assert {path.partition("/")[0] for path in expected} >= {"reviewer", "auditor", "workers", "team"}
+        assert len(steps) > 30
+
+        for number, step in enumerate(steps):
+            root = workspace.root / f"killed-{number}"
+            shutil.copytree(workspace.project, root / "project")
+            passed = 0
+
+            def kill(_: CommitStep, number: int = number) -> None:
+                nonlocal passed
+                passed += 1
+                if passed > number:
+                    os._exit(137)
+
+            assert run_in_child(lambda root=root, kill=kill: self.ingest(root, kill)) == 137  # type: ignore[misc]
+            assert isinstance(self.ingest(root, job=2, later=60), JobDone), step
+            assert self.found(root) == expected, (number, step)
+            assert self.ingest(root, job=3, later=120) == JobDone("nothing new in the reports", changed=False)
+            shutil.rmtree(root)
+
+
 class TestNeed:
     def test_reports_are_a_need_of_the_store_until_they_change(self, workspace: Workspace) -> None:
         maintenance = MaintenancePolicy(PolicySettings(), prune=True, compress=True, maintain_tracked=False)
@@ -191,11 +279,12 @@ class TestValidation:
             ('echo \'{"verdict":"perhaps"}\'', False),
             (f"echo 'I think: {SPECIFIC}'", False),
             (f"sleep 30; echo '{SPECIFIC}'", False),
+            ("trap '' TERM; while :; do sleep 0.2; done", False),
             (f"echo '{SPECIFIC}'; exit 3", False),
             (f"head -c {10 * 1024 * 1024} /dev/zero", False),
             ("true", False),
         ],
-        ids=["specific", "general", "wrong word", "prose", "late", "failed", "10 MB", "empty"],
+        ids=["specific", "general", "wrong word", "prose", "late", "never", "failed", "10 MB", "empty"],
     )
     def test_only_a_verdict_changes_anything(self, workspace: Workspace, script: str, is_specific: bool) -> None:
         write_two(workspace.project)
