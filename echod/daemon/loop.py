@@ -310,7 +310,9 @@ class DaemonLoop:
                 self._debounce.mark(store.key, monotonic)
             elif (project := projects.get(path.parent) or projects.get(path)) is not None:
                 self._gates_checked_at = 0.0
-                self._status.mark_stale(store.key for store in self._discovered.stores_in(project))
+                for store in self._discovered.stores_in(project):
+                    self._debounce.mark(store.key, monotonic)  # a workflow that ends leaves reports behind
+                    self._status.mark_stale([store.key])
 
     def _reconcile_dirty(self, keys: Iterable[str], now: float, monotonic: float, worker_thread: WorkerThread) -> None:
         due = set(keys)
@@ -377,6 +379,7 @@ class DaemonLoop:
                 self._gated_stores.discard(store.key)
                 worker_thread.request_late_merge([store])
                 log.info("gate_opened", store=store.key, jobs=woken_jobs)
+                self._debounce.mark(store.key, monotonic)
                 self._status.mark_stale([store.key])
                 worker_thread.wake()
 

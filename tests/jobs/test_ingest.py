@@ -31,7 +31,7 @@ from echod.store.limits import EngineLimits
 from echod.workflows.reports import MAX_REPORT_BYTES, find_reports
 from tests.jobs.conftest import OpenServices, Workspace
 from tests.memory.made_reports import MadeFinding, tome
-from tests.support import Home, run_in_child
+from tests.support import Home, run_in_child, running_daemon, until
 
 LOCK = MadeFinding("BACK-001", "Lock not released when the loader raises", "cache/store.py", 61, "P1")
 TOKEN = MadeFinding("SEC-001", "Session token printed to the log", "app/session.py", 51, "P2")
@@ -268,6 +268,37 @@ def test_the_service_ingests_when_the_workflow_ends(tmp_path: Path) -> None:
     home.run("run", "--once", project)
 
     assert LOCK.title in memory.read_text()
+
+
+@pytest.mark.slow
+def test_the_running_service_ingests_when_a_workflow_ends_and_again_after_a_kill(tmp_path: Path) -> None:
+    home = Home(tmp_path.resolve() / "home")
+    project = tmp_path.resolve() / "project"
+    memory = project / ".rune/echoes/reviewer/MEMORY.md"
+    memory.parent.mkdir(parents=True)
+    home.root.mkdir()
+    memory.write_text("# Reviewer Memory\n")
+    home.run("add", project)
+    marker = project / "tmp/.rune-review-one.json"
+    marker.parent.mkdir()
+    with running_daemon(home) as daemon:
+        marker.write_text(json.dumps({"status": "active"}))
+        write_two(project)
+        until(lambda: home.json("gate", project)["state"] != "open", "the gate to see the workflow")
+        assert LOCK.title not in memory.read_text()
+        marker.unlink()
+        until(lambda: LOCK.title in memory.read_text(), "the learning")
+        daemon.kill()
+    before = memory.read_bytes()
+    write_report(project, "three", [LOCK._replace(line=80), TOKEN], "cccc3333")
+    with running_daemon(home):
+        until(lambda: b"(3 times in 3 workflows" in memory.read_bytes(), "the count of the third report")
+        until(lambda: b"Session token printed" in memory.read_bytes(), "the flaw that recurs now")
+
+    jobs = [job["job"] for job in home.json("log", project)["jobs"] if job["kind"] == "ingest"]
+    assert len(jobs) == 2
+    home.run("undo", max(jobs), "--yes")
+    assert memory.read_bytes() == before
 
 
 class TestValidation:
