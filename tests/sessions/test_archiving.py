@@ -24,6 +24,7 @@ from echod.sessions.roots import EPHEMERAL, INDEX, SessionError, SessionRoot
 from echod.state.database import Database
 from tests.sessions.conftest import Archives
 from tests.sessions.generator import MadeTranscript, TranscriptMaker, make_transcript
+from tests.support import run_in_child
 
 
 def simple(seed: int, prompts: int = 2) -> TranscriptMaker:
@@ -525,24 +526,25 @@ class TestKilled:
         archives.trace = seen.append
         return seen
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("lost_database", [False, True])
     def test_a_run_that_is_killed_at_any_step_is_completed(self, tmp_path: Path, lost_database: bool) -> None:
         maker = simple(71)
+        maker.sub_agent_in_its_own_file()
         reference = self.make(tmp_path / "reference")
         self.run(reference, maker, tmp_path / "t")
         expected = reference.files()
         steps = self.trace_of(tmp_path / "traced", maker, tmp_path / "t")
         assert len(steps) > 12
         for number in range(len(steps)):
-            archives = self.make(tmp_path / f"{number}")
-            self.kill(archives, maker, tmp_path / "t", number)
-            if lost_database:
-                archives.database.close()
-                archives = self.make(tmp_path / f"{number}", name="second.db")
+            self.kill(tmp_path / f"{number}", maker, tmp_path / "t", number)
+            archives = self.make(tmp_path / f"{number}", name="second.db" if lost_database else "echod.db")
 
             self.run(archives, maker, tmp_path / "t")
 
             assert archives.files() == expected, steps[number]
+            assert row_numbers(archives.root.read_text(INDEX)) == tuple(archives.root.archives()) == (1, 2)
+            assert list((archives.root.private / "stage").iterdir()) == []
             archives.database.close()
         reference.database.close()
 
@@ -552,8 +554,7 @@ class TestKilled:
     def run(self, archives: Archives, maker: TranscriptMaker, directory: Path) -> None:
         """Archive a session so far, then with one prompt more, then a second session."""
         data = b"".join(maker.made.lines)
-        path = directory / f"{maker.made.session}.jsonl"
-        path.parent.mkdir(exist_ok=True)
+        path = maker.made.write(directory)
         path.write_bytes(data[: data.index(b"\n", len(data) // 2) + 1])
         archives.archive(path)
         path.write_bytes(data)
@@ -567,21 +568,22 @@ class TestKilled:
         archives.database.close()
         return seen
 
-    def kill(self, archives: Archives, maker: TranscriptMaker, directory: Path, number: int) -> None:
+    def kill(self, directory: Path, maker: TranscriptMaker, transcripts: Path, number: int) -> None:
+        """Run in a process that ends at a step, without any cleaning up."""
         seen = 0
 
-        def trace(step: str) -> None:
+        def trace(_: str) -> None:
             nonlocal seen
-            if seen == number:
-                raise _Killed(step)
             seen += 1
+            if seen > number:
+                os._exit(137)
 
-        archives.trace = trace
-        with pytest.raises(_Killed):
-            self.run(archives, maker, directory)
-        from echod.sessions.journal import ignore_step
+        def work() -> None:
+            archives = self.make(directory)
+            archives.trace = trace
+            self.run(archives, maker, transcripts)
 
-        archives.trace = ignore_step
+        assert run_in_child(work) == 137
 
     def test_a_forgetting_that_is_killed_is_completed(
         self, archives: Archives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
