@@ -16,6 +16,8 @@ from echod.clock import local_date
 from echod.errors import UsageError
 from echod.jobs import ingest
 from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.memory.document import parse
+from echod.memory.model import Document
 from echod.memory.policy import PolicySettings
 from echod.memory.reports.intake import MAX_ANSWER_BYTES
 from echod.projects.settings import MaintenancePolicy
@@ -31,7 +33,7 @@ from echod.store.limits import EngineLimits
 from echod.workflows.reports import MAX_REPORT_BYTES, find_reports
 from tests.jobs.conftest import OpenServices, Workspace
 from tests.memory.made_reports import MadeFinding, tome
-from tests.support import Home, run_in_child, running_daemon, until
+from tests.support import Home, corpus, run_in_child, running_daemon, until
 
 LOCK = MadeFinding("BACK-001", "Lock not released when the loader raises", "cache/store.py", 61, "P1")
 TOKEN = MadeFinding("SEC-001", "Session token printed to the log", "app/session.py", 51, "P2")
@@ -148,6 +150,46 @@ class TestJob:
         (workspace.project / "tmp/reviews").symlink_to(elsewhere / "tmp/reviews")
 
         assert find_reports(workspace.project) == ()
+
+
+@pytest.mark.corpus
+def test_the_samples_of_one_project_become_what_is_documented(workspace: Workspace) -> None:
+    places = {
+        "01-tome-canonical-v1.91.md": "tmp/reviews/ab12/TOME.md",
+        "02-tome-no-markers-v0.1.md": "tmp/audit/2/TOME.md",
+        "03-tome-scope-tagged-v1.38.md": "tmp/reviews/cd34/TOME.md",
+        "06-resolution-report.md": "tmp/mend/k7/resolution-report.md",
+        "07-verdicts.md": "tmp/verify/k7/VERDICTS.md",
+        "08-gap-analysis.md": "tmp/arc/arc-1/gap-analysis.md",
+        "09-work-summary.md": "tmp/arc/arc-1/work-summary.md",
+        "10-worker-log.md": "tmp/work/1/worker-logs/rune-smith-1.md",
+        "real-tome_injected.md": "tmp/reviews/ef56/TOME.md",
+    }
+    for name, place in places.items():
+        file = workspace.project / place
+        file.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(corpus("tome", name), file)
+    with workspace.open_services() as services:
+        outcome = run(services)
+        assert run(services, job=2) == JobDone("nothing new in the reports", changed=False)
+
+    assert isinstance(outcome, JobDone)
+    assert "2 injected texts ignored" in outcome.summary
+    reviewer = parse(workspace.memory("reviewer").read_bytes())
+    assert isinstance(reviewer, Document)
+    entries = {block.entry.title: block for block in reviewer.blocks if block.entry}
+    corrected, dismissed = (
+        next(title for title in entries if title.startswith(start)) for start in ("Archive member", "Not a problem: ")
+    )
+    assert "`ledger/importer.py:88`" in entries[corrected].text
+    assert "packaging script" in entries[dismissed].text
+    (counted,) = (block for title, block in entries.items() if title.startswith("Findings reported once in "))
+    counts = {line.split(":")[0].strip("- ") for line in counted.text.split("\n") if line.endswith(("finding", "P1)"))}
+    # Doubtful citations, questions, P3 and injected findings are not counted; what has an entry is not counted again.
+    assert counts == {"BACK", "SEC", "BAD"}
+    assert not any(word in workspace.memory("reviewer").read_text() for word in ("second parser", "INJECTED", "Expiry"))
+    for role in ("auditor", "planner", "workers"):
+        assert "Findings reported once in " in workspace.memory(role).read_text()
 
 
 class TestKilled:
