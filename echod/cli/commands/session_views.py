@@ -294,7 +294,7 @@ def _issues(info: SessionRootInfo) -> Iterator[str]:
         sessions = pluralize(info.expiring, "session")
         yield f"{sessions} not archived and within 3 days of deletion by the host. Run: echod sessions archive"
     if info.pressure != "none":
-        words = {"notice": "is filling up", "warning": "approaching limit", "full": "over its limit"}
+        words = {"notice": "approaching limit", "warning": "near its limit", "full": "over its limit"}
         text = f"MEMORY.md {words[info.pressure]} ({info.memory_percent}%)"
         yield f"{text}. The host loads {info.memory_line_limit} lines. See: echod sessions distill"
     yield from info.problems
