@@ -137,7 +137,8 @@ def search(
     )
     sources = list_sources(context, target)
     finder = DocumentFinder(context.paths.search_index)
-    answer = finder.search(sources, request)
+    with context.progress_line(json=json) as progress:
+        answer = finder.search(sources, request, lambda source: progress.show(f"reading {short_path(source.store)}"))
     finder.close()
     with EvidenceReader(context.paths, context.now()) as evidence:
         report = _report(request, sources, answer, evidence)
