@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -63,11 +63,12 @@ def stores_at(word: str, locator: ProjectLocator, cwd: Path | None) -> tuple[Sto
 def search_quickly(arguments: Sequence[str], environ: Mapping[str, str]) -> bool:
     """Run `echod search` with these arguments. Return False, and do nothing, if they need the command itself.
 
-    That is so for options other than those of `_OPTIONS`, outside of a project, and where settings have to be checked.
+    That is so for options other than those of `_OPTIONS`, outside of a project, where settings have to be checked, and
+    for a first search, which shows its progress.
     """
     command = _read_arguments(arguments)
     paths = paths_from_environment(environ)
-    if command is None or not all_defaults(paths.config_file, environ):
+    if command is None or not all_defaults(paths.config_file, environ) or not paths.search_index.exists():
         return False
     locations = SearchLocations.from_environment(paths, environ, ())
     target = find_target(command.words, locations.locator, _current_directory())
@@ -127,10 +128,16 @@ def _current_directory() -> Path | None:
         return None
 
 
-def search_report(sources: Sequence[DocumentSource], request: SearchRequest, paths: Paths, now: float) -> SearchReport:
-    """Search, and check the evidence of what is found."""
+def search_report(
+    sources: Sequence[DocumentSource],
+    request: SearchRequest,
+    paths: Paths,
+    now: float,
+    on_source: Callable[[DocumentSource], object] = lambda _: None,
+) -> SearchReport:
+    """Search, and check the evidence of what is found. `on_source` is called before each source is read."""
     finder = DocumentFinder(paths.search_index)
-    answer = finder.search(sources, request)
+    answer = finder.search(sources, request, on_source)
     finder.close()
     if not any(found.citations for found in answer.results):
         return _report(request, sources, answer, [found_result(found, request.query) for found in answer.results])

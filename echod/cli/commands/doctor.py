@@ -55,7 +55,11 @@ def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, 
         monotonic=time.monotonic(),
         mounts=read_mounts(),
     )
-    report = run_checks(doctor_context, None if path is None else _project_or_root(context, path))
+    only_project = None if path is None else _project_or_root(context, path)
+    with context.progress_line(json=json) as progress:
+        report = run_checks(
+            doctor_context, only_project, lambda check: progress.show(f"checked {check.path or check.code}")
+        )
     click.echo(to_json(report) if json else context.colored("\n".join(_report_lines(report, verbose=verbose))))
     raise click.exceptions.Exit(ExitCode.OK if report.healthy else ExitCode.FAILED)
 

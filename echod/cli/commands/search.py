@@ -16,7 +16,7 @@ from echod.app.search import SearchLocations, SearchScope
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME, WholeNumber
-from echod.cli.output import sanitize
+from echod.cli.output import sanitize, short_path
 from echod.cli.root import example, pass_command_context
 from echod.cli.search_screen import MAX_LIMIT, find_target, found_result, report_screen, search_report, stores_at
 from echod.contract.codec import to_json
@@ -120,7 +120,14 @@ def print_found(
 def _print_answer(
     context: CommandContext, request: SearchRequest, sources: Sequence[DocumentSource], *, as_json: bool
 ) -> None:
-    report = search_report(sources, request, context.paths, context.now())
+    with context.progress_line(json=as_json) as progress:
+        report = search_report(
+            sources,
+            request,
+            context.paths,
+            context.now(),
+            lambda source: progress.show(f"reading {short_path(source.store)}"),
+        )
     click.echo(to_json(report) if as_json else report_screen(report, request))
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from echod.cli import options
-from echod.cli.context import CommandContext
+from echod.cli.context import CommandContext, ProgressLine
 from echod.cli.evidence import evidence_infos, evidence_lines
 from echod.cli.execute import Change, ManualJob, WriteOptions, make_change
 from echod.cli.options import PATH_OR_NAME
@@ -61,8 +61,8 @@ def verify(
         return
     if dry_run or force:
         raise UsageError("--dry-run and --force belong to --confirm ENTRY. Without it nothing is changed.")
-    with context.open_services() as services:
-        report = VerifyReport(tuple(_verify_target(context, services, target)))
+    with context.open_services() as services, context.progress_line(json=json) as progress:
+        report = VerifyReport(tuple(_verify_target(context, services, target, progress)))
     click.echo(to_json(report) if json else "\n".join(_screen(report.entries)))
 
 
@@ -72,7 +72,9 @@ def _is_path(context: CommandContext, target: str) -> bool:
     return context.cwd is not None and any(context.list_stores(context.cwd / target))
 
 
-def _verify_target(context: CommandContext, services: Services, target: str | None) -> Iterator[VerifiedEntry]:
+def _verify_target(
+    context: CommandContext, services: Services, target: str | None, progress: ProgressLine
+) -> Iterator[VerifiedEntry]:
     read_context = services.read_context
     if target is not None and not _is_path(context, target):
         (match,) = find_in_memory(context, read_context, None, [target])
@@ -82,7 +84,9 @@ def _verify_target(context: CommandContext, services: Services, target: str | No
         yield _info(match.role, found)
         return
     stores = select_stores(context, None if target is None else Path(target))
-    for role in list_roles_of(stores if stores is not None else read_context.discover_stores().stores):
+    roles = list_roles_of(stores if stores is not None else read_context.discover_stores().stores)
+    for number, role in enumerate(roles, start=1):
+        progress.show(f"file {number} of {len(roles)}: {role_label(role.name)}")
         document = parse(read_context.reader.read_role(role).memory.text)
         if isinstance(document, Document):
             for found in _record(context, services, role, document):
