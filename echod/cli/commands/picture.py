@@ -1,0 +1,224 @@
+"""`echod picture`: draw a memory over time, in the terminal or as one HTML file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from pathlib import Path
+from typing import NamedTuple
+
+import click
+
+from echod.app.context import ReadContext
+from echod.cli import options
+from echod.cli.context import CommandContext
+from echod.cli.options import PATH
+from echod.cli.output import problem_line, sanitize, short_path, wrap
+from echod.cli.root import example, pass_command_context
+from echod.cli.targets import list_roles_of, select_stores
+from echod.clock import local_date, local_datetime
+from echod.contract.picture import DrawnMovement, DrawnPeriod, DrawnRole, DrawnUndo, PictureReport
+from echod.contract.status import to_json
+from echod.errors import EchodError, UsageError, os_reason
+from echod.files import read_regular, write_private_durable
+from echod.jobs.archives import list_archived_entries, read_backups
+from echod.memory.document import parse
+from echod.memory.model import MAX_FILE_BYTES, MEMORY_FILE, Document
+from echod.memory.picture import page, terminal
+from echod.memory.picture.series import (
+    LAYER_NAMES,
+    CommittedChange,
+    Movement,
+    Period,
+    RoleHistory,
+    RolePicture,
+    UndoneJob,
+    draw_role,
+    see_document,
+)
+from echod.store.errors import as_store_error
+from echod.store.layout import Role, Store, global_root
+from echod.store.reader import CommitInfo
+
+_MAX_JSON_PERIODS = 800
+_MAX_PAGE_PERIODS = 120
+
+
+class _Pictures(NamedTuple):
+    """The pictures that could be made, and why others could not."""
+
+    drawn: tuple[RolePicture, ...]
+    problems: tuple[str, ...]
+
+
+@click.command(epilog=example("echod picture ~/src/my-project --html memory.html"))
+@options.project_path_or_all
+@click.option("--html", metavar="FILE", type=PATH, help="Write a page for a browser instead.")
+@options.json
+@pass_command_context
+def picture(context: CommandContext, *, path: Path | None, html: Path | None, json: bool) -> None:
+    """Draw the memory over time.
+
+    Shows for each role the lines by layer against the limit, the entries that came and left, and the jobs that were
+    undone. It reaches back as far as the journal and the archives do. The page of --html is one file without scripts,
+    and loads nothing.
+    """
+    if html is not None and json:
+        raise UsageError("Use --html or --json, not both.")
+    today = local_date(context.now())
+    periods = _MAX_JSON_PERIODS if json else terminal.MAX_COLUMNS if html is None else _MAX_PAGE_PERIODS
+    with context.open_read_context() as read_context:
+        stores = select_stores(context, path)
+        selected = read_context.discover_stores().stores if stores is None else stores
+        pictures = _draw(read_context, selected, today, periods)
+    if json:
+        click.echo(to_json(PictureReport(tuple(map(_to_drawn_role, pictures.drawn)), pictures.problems)))
+    elif html is not None:
+        _write_page(context, html, pictures, today)
+    else:
+        click.echo("\n".join(_screen(pictures, today)))
+
+
+def _draw(read_context: ReadContext, stores: Sequence[Store], today: date, max_periods: int) -> _Pictures:
+    drawn: list[RolePicture] = []
+    problems: list[str] = []
+    for store in stores:
+        limit = None if global_root(store) is not None else read_context.line_limit(store.project)
+        try:
+            history = read_context.reader.history([store])
+            roles = {*list_roles_of([store]), *read_context.reader.journaled_roles(store)}
+        except EchodError as error:
+            problems.append(str(error))
+            continue
+        for role in sorted(roles, key=lambda role: role.name):
+            own = [info for info in reversed(history) if info.role == role]
+            try:
+                one = draw_role(_read_history(read_context, role, limit, own, today), today, max_periods)
+            except EchodError as error:
+                problems.append(str(error))
+                continue
+            if one is not None:
+                drawn.append(one)
+    return _Pictures(tuple(drawn), tuple(problems))
+
+
+def _read_history(
+    read_context: ReadContext, role: Role, limit: int | None, history: Sequence[CommitInfo], today: date
+) -> RoleHistory:
+    """Return everything that is known of a role. `history` are its commits, oldest first."""
+
+    def day_of(moment: float) -> date:
+        return min(local_date(moment), today)
+
+    with as_store_error("read", role.memory):
+        present = _read_present(role)
+    documents = [(min(backup.day, today), parse(backup.data)) for backup in read_backups(role)]
+    archived = [copy.entry for copy in list_archived_entries(role) if copy.entry.file == MEMORY_FILE]
+    days = {info.seq: day_of(info.at) for info in history}
+    undone_on = {info.job: days[info.seq] for info in history}
+    return RoleHistory(
+        role=role.name,
+        store=role.store.key,
+        limit=limit,
+        backups=tuple(see_document(day, document) for day, document in documents if isinstance(document, Document)),
+        commits=tuple(_read_commits(read_context, role, history, today)),
+        archived=tuple(archived),
+        undone=tuple(
+            UndoneJob(undone_on.get(info.undone_by, days[info.seq]), info.job, info.kind, info.undone_by, info.summary)
+            for info in history
+            if info.undone_by is not None
+        ),
+        undone_jobs=read_context.reader.undone_jobs(role),
+        present=present,
+    )
+
+
+def _read_present(role: Role) -> Document | None:
+    """Return the memory file as it is now; None if it does not exist or is not understood."""
+    try:
+        document = parse(read_regular(role.memory, MAX_FILE_BYTES, follow_symlinks=False))
+    except FileNotFoundError:
+        return None
+    return document if isinstance(document, Document) else None
+
+
+def _read_commits(
+    read_context: ReadContext, role: Role, history: Sequence[CommitInfo], today: date
+) -> Iterator[CommittedChange]:
+    """Yield the commits that wrote the memory file. Others between two of them may have, if no content is kept."""
+    position = {info.seq: number for number, info in enumerate(history)}
+    last: int | None = None
+    for commit in read_context.reader.memory_commits(role):
+        number = position.get(commit.info.seq, -1)
+        follows_last = last is not None and number == last + 1
+        day = min(local_date(commit.info.at), today)
+        yield CommittedChange(day, commit.info.kind, commit.info.job, commit.before, commit.after, follows_last)
+        last = number
+
+
+def _screen(pictures: _Pictures, today: date) -> Iterator[str]:
+    store = None
+    for one in pictures.drawn:
+        if one.store != store:
+            yield wrap(short_path(one.store))
+            store = one.store
+        yield ""
+        yield from terminal.draw_lines(one, today)
+    if pictures.drawn:
+        yield ""
+        yield from terminal.draw_key(pictures.drawn)
+    else:
+        yield "Nothing is known of a memory here yet. Name a project, or add one with: echod add PATH"
+    yield from (problem_line(problem) for problem in pictures.problems)
+
+
+def _write_page(context: CommandContext, file: Path, pictures: _Pictures, today: date) -> None:
+    """Write the page, which may contain the user's memory, as a private file.
+
+    Raises:
+        UsageError: the file cannot be written.
+    """
+    target = context.absolute_path(file)
+    if target.is_dir():
+        raise UsageError(f"{target} is a directory. Name a file, such as {target / 'memory.html'}")
+    made_at = local_datetime(context.now()).strftime("%Y-%m-%d %H:%M")
+    try:
+        write_private_durable(target, page.render(pictures.drawn, pictures.problems, today, made_at).encode())
+    except OSError as error:
+        raise UsageError(f"{target} cannot be written: {os_reason(error)}.") from error
+    context.print_info(wrap(f"Written: {short_path(str(target))}. Open it in a browser.", hang="  "))
+
+
+def _to_drawn_role(one: RolePicture) -> DrawnRole:
+    return DrawnRole(
+        store=one.store,
+        role=one.role,
+        limit=one.limit,
+        came_since=None if one.came_since is None else one.came_since.isoformat(),
+        period_days=one.days,
+        periods=tuple(map(_to_drawn_period, one.periods)),
+        came=tuple(map(_to_drawn_movement, one.came)),
+        left=tuple(map(_to_drawn_movement, one.left)),
+        undone=tuple(DrawnUndo(j.day.isoformat(), j.job, j.kind, j.by, sanitize(j.summary)) for j in one.undone),
+    )
+
+
+def _to_drawn_period(period: Period) -> DrawnPeriod:
+    lines = None if period.lines is None else dict(zip(LAYER_NAMES, period.lines, strict=True))
+    return DrawnPeriod(
+        period.first.isoformat(), period.last.isoformat(), lines, period.came, period.left, period.undone
+    )
+
+
+def _to_drawn_movement(movement: Movement) -> DrawnMovement:
+    return DrawnMovement(
+        date=movement.day.isoformat(),
+        cause=movement.cause,
+        id=movement.id,
+        title=movement.title,
+        layer=movement.layer,
+        lines=movement.lines,
+        job=movement.job,
+        shortened=movement.shortened,
+        reversed=movement.reversed,
+    )
