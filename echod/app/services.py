@@ -227,6 +227,14 @@ class Services:
             clock=self._clock,
         )
 
+    def copy_auto_memory(self) -> int:
+        """Make the copies of auto memory that are due, and return their number. They need no lock and no job."""
+        from echod.auto_memory.copies import refresh_copies  # noqa: PLC0415  few users want copies
+
+        projects = self.read_context.discover_stores().projects
+        root = self.paths.auto_memory / "copies"
+        return refresh_copies(root, self.read_context.claude_home, projects, self._clock())
+
     @cached_property
     def _hook_events(self) -> HookEventLog:
         return HookEventLog(self._database)

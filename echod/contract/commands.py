@@ -108,13 +108,14 @@ class CheckResult(StrEnum):
 
 
 class Check(NamedTuple):
-    """One check of `echod doctor`: a stable code, the result, a description, what to do, and the path it is about."""
+    """One check of `echod doctor`: a stable code, the result, a description, what to do, the path and its line."""
 
     code: str
     result: CheckResult
     text: str
     fix: str
     path: str | None = None
+    line: int | None = None
 
 
 class DoctorReport(NamedTuple):

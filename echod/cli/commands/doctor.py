@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
@@ -31,16 +32,37 @@ _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM:
 
 @click.command(epilog=example("echod doctor ~/src/my-project"))
 @click.argument("path", type=PATH, required=False, help="Check only this project.")
-@click.option("--fix", is_flag=True, help="Delete leftovers of echod's own in projects, after asking.")
+@click.option("--auto-memory", is_flag=True, help="Check Claude Code's own memory instead, of PATH or of all projects.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Delete leftovers of echod's own in projects, or repair the pointers of auto memory, after asking.",
+)
 @options.yes
 @click.option("-v", "--verbose", is_flag=True, help="List the checks that passed, too.")
 @options.json
 @pass_command_context
-def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, verbose: bool, json: bool) -> None:
+def doctor(
+    context: CommandContext,
+    *,
+    path: Path | None,
+    auto_memory: bool,
+    fix: bool,
+    yes: bool,
+    verbose: bool,
+    json: bool,
+) -> None:
     """Check the installation and suggest fixes.
 
-    Exits with 1 if there is a problem. Without --fix no file of a project is written.
+    Exits with 1 if there is a problem. Without --fix no file of a project is written. --auto-memory reads the memory
+    that Claude Code keeps itself, and that of its subagents.
     """
+    if auto_memory:
+        from echod.cli.commands import auto_memory as own_memory  # few check it, and it loads much
+
+        if fix:
+            own_memory.repair(context, path, yes=yes)
+        _print_report(context, own_memory.examine(context, path), verbose=verbose, json=json)
     if fix:
         delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
     doctor_context = DoctorContext(
@@ -56,6 +78,10 @@ def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, 
         mounts=read_mounts(),
     )
     report = run_checks(doctor_context, None if path is None else _project_or_root(context, path))
+    _print_report(context, report, verbose=verbose, json=json)
+
+
+def _print_report(context: CommandContext, report: DoctorReport, *, verbose: bool, json: bool) -> NoReturn:
     click.echo(to_json(report) if json else context.colored("\n".join(_report_lines(report, verbose=verbose))))
     raise click.exceptions.Exit(ExitCode.OK if report.healthy else ExitCode.FAILED)
 
@@ -111,7 +137,8 @@ def _section_lines(checks: Sequence[Check]) -> Iterator[str]:
 def _check_lines(check: Check) -> Iterator[str]:
     """Format a check. Each line of its text is a paragraph, as in a list of wrong settings."""
     first, *others = check.text.splitlines() or [""]
-    yield wrap(first, indent=_MARKS[check.result])
+    place = "" if check.line is None else f"line {check.line}: "
+    yield wrap(f"{place}{first}", indent=_MARKS[check.result])
     yield from (wrap(line.strip(), indent="    ") for line in others if line.strip())
     if check.fix:
         yield wrap(check.fix, indent="    > ", hang="      ")

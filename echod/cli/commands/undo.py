@@ -98,6 +98,12 @@ def undo(
     job_id, path = parse_job_and_path(words, last=last)
     if in_all and not last:
         raise UsageError("--all requires --last. A job's number is enough from anywhere.")
+    if job_id is not None and (context.paths.auto_memory / "changes").is_dir():
+        from echod.cli.commands.auto_memory import find_memory_undo, undo_memory_change  # few change auto memory
+
+        if (record := find_memory_undo(context, job_id)) is not None:
+            make_change(context, undo_memory_change(context, record), WriteOptions(dry_run, yes, force))
+            return
     if changes := _find_session_undo(context, job_id, path):
         make_change(context, undo_change(context, changes), WriteOptions(dry_run, yes, force))
         return
