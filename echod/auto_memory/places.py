@@ -40,7 +40,7 @@ LOCK_STALE_SECONDS: Final = 3_600.0
 _MAX_LOCK_BYTES: Final = 64
 _SETTING: Final = "autoMemoryDirectory"
 _MAX_DEPTH: Final = 4
-_WRITING_TOOLS: Final = frozenset({"Write", "Edit", "MultiEdit", "*"})
+_WRITING_TOOLS: Final = frozenset({"Write", "Edit"})
 _MEMORY_SCOPES: Final = {"user": "agent-memory", "project": "agent-memory", "local": "agent-memory-local"}
 _MANAGED: Final = Path(
     "/Library/Application Support/ClaudeCode/managed-settings.json"
@@ -192,7 +192,7 @@ def check_agents(definitions: Iterable[Path], project: Path | None, home: Path) 
             yield file, Finding("auto-agent-scope", file.name, line, text, "Use user, project or local.")
             continue
         tools, denied = _tool_names(agent, "tools"), _tool_names(agent, "disallowedTools") or frozenset()
-        writing = _WRITING_TOOLS if tools is None else tools & _WRITING_TOOLS
+        writing = _WRITING_TOOLS if tools is None or "*" in tools else tools & _WRITING_TOOLS
         if not writing - denied or "*" in denied:
             base = home if scope == "user" or project is None else project
             text = f"The agent has a memory in {base / _MEMORY_SCOPES[scope] / agent.title}, and no tool to write it."

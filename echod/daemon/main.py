@@ -186,7 +186,7 @@ def _run_with_settings(
             PeriodicTask("tidy", _DAY_SECONDS, retention_due.set),
         ]
         copies_due = threading.Event()
-        if settings.auto_memory.copy:
+        if settings.auto_memory.copies:
             copies_due.set()
             tasks.append(PeriodicTask("copies", settings.reconcile_minutes * 60, copies_due.set))
         interval_scheduler = stack.enter_context(IntervalScheduler(tasks))

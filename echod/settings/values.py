@@ -125,7 +125,7 @@ class ValidationSettings(NamedTuple):
 class AutoMemorySettings(NamedTuple):
     """Copies of the memory that Claude Code keeps itself."""
 
-    copy: Annotated[
+    copies: Annotated[
         bool, "Whether copies of auto memory are kept in the state directory, for `echod restore --auto-memory`."
     ] = False
 

@@ -57,7 +57,8 @@ def examine(context: CommandContext, path: Path | None) -> DoctorReport:
             text = f"The directory cannot be listed: {os_reason(error)}."
             checks.append(Check("auto-unreadable", CheckResult.PROBLEM, text, "", str(place.path)))
             continue
-        findings = check_directory(directory, context.now())
+        # The index first, and every file once.
+        findings = sorted(check_directory(directory, context.now()), key=lambda one: (one.file != INDEX, one.file))
         checks.append(_summary(place.path, place.source, directory))
         checks += [_to_check(finding, place.path / finding.file) for finding in findings]
     checks += _losses(context, found, path)
@@ -95,7 +96,10 @@ def _summary(path: Path, source: str, directory: MemoryDirectory) -> Check:
 def _losses(context: CommandContext, found: FoundPlaces, path: Path | None) -> Iterator[Check]:
     """Yield a check for each copied directory of which many files are gone."""
     root = _copies_root(context)
-    selected = {place.path for place in found.places} if path is not None else None
+    selected = None
+    if path is not None:  # also if all of it is gone
+        own = default_directory(claude_home(context.environ), memory_project(context.absolute_path(path)))
+        selected = {own, *(place.path for place in found.places)}
     for directory in copied_directories(root):
         if selected is None or directory in selected:
             try:
@@ -206,7 +210,7 @@ def _select_copies(context: CommandContext, path: Path | None) -> MemoryCopies:
     root = _copies_root(context)
     known = copied_directories(root)
     if not known:
-        raise UsageError("There is no copy of auto memory. To have copies made, set: auto_memory.copy = true")
+        raise UsageError("There is no copy of auto memory. To have copies made, set: auto_memory.copies = true")
     if path is None:
         selected = [directory for directory in known if _has_losses(root, directory)]
     else:

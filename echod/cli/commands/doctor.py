@@ -127,11 +127,14 @@ def _report_lines(report: DoctorReport, *, verbose: bool) -> Iterator[str]:
 
 def _section_lines(checks: Sequence[Check]) -> Iterator[str]:
     path: str | None = None
-    for check in checks:
+    for number, check in enumerate(checks, start=1):
         if check.path is not None and check.path != path:
             yield short_path(check.path)
         path = check.path
-        yield from _check_lines(check)
+        following = checks[number] if number < len(checks) else None
+        # A fix that several lines of a file share is printed once, below the last of them.
+        shared = following is not None and check.line is not None and following[3:5] == check[3:5]
+        yield from _check_lines(check._replace(fix="") if shared else check)
 
 
 def _check_lines(check: Check) -> Iterator[str]:

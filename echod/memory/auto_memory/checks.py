@@ -41,7 +41,10 @@ _STALE_SECONDS: Final = 180 * 86_400.0
 _SAME_DESCRIPTION: Final = 0.8
 _SAME_BODY: Final = 0.9
 _MIN_WORDS: Final = 3
+_MAX_QUOTED: Final = 80
 _MIN_BODY_WORDS: Final = 6
+_ROUNDING: Final = 1e-9
+_PLAIN_WORD = re.compile(r"\w+")
 _MAX_PROSE_SHARE: Final = 0.4
 _MIN_PROSE_LINES: Final = 5
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
@@ -113,7 +116,10 @@ def check_directory(directory: MemoryDirectory, now: float) -> list[Finding]:
         {note.name: note for note in directory.notes},
         now,
     )
-    found = chain.from_iterable(check(contents) for check in _CHECKS)
+    found = list(chain.from_iterable(check(contents) for check in _CHECKS))
+    if all(finding.code != "auto-secret" for finding in found):
+        return found
+    # Findings quote titles and names. Redaction takes long, and usually there is no secret.
     return [finding._replace(text=redact(finding.text).text, fix=redact(finding.fix).text) for finding in found]
 
 
@@ -148,8 +154,8 @@ def _check_size(contents: _Contents) -> Iterator[Finding]:
 def _check_cut_titles(contents: _Contents) -> Iterator[Finding]:
     for pointer in contents.pointers:
         if not contents.loaded.loads(pointer.line):
-            text = f'"{pointer.title}" is not loaded: it is below the end of what the host reads.'
-            fix = f"Move it up, or shorten what is above it. Its file is {pointer.target}"
+            text = f'"{pointer.title}" ({pointer.target}) is not loaded.'
+            fix = "Move these lines up, or shorten what is above them."
             yield Finding("auto-index-cut", INDEX, pointer.line, text, fix)
 
 
@@ -160,18 +166,21 @@ def _check_order(contents: _Contents) -> Iterator[Finding]:
     superseded = superseded_names(contents.notes)
     by_name = contents.by_name
     known = [(pointer, by_name[pointer.target]) for pointer in contents.pointers if pointer.target in by_name]
-    loaded = [(pointer, note) for pointer, note in known if contents.loaded.loads(pointer.line)]
-    oldest = min((note.changed_at for _, note in loaded), default=None)
-    for pointer, note in known:
-        if contents.loaded.loads(pointer.line):
-            continue
-        replaced = [other for _, other in loaded if superseded.get(other.name) == note.name]
-        if replaced:
-            text = f'"{pointer.title}" is cut off, while {replaced[0].name}, which it supersedes, is loaded.'
+    loaded = [note for pointer, note in known if contents.loaded.loads(pointer.line)]
+    cut = [(pointer, note) for pointer, note in known if not contents.loaded.loads(pointer.line)]
+    for pointer, note in cut:
+        if replaced := next((other for other in loaded if superseded.get(other.name) == note.name), None):
+            text = f'"{pointer.title}" is cut off, while {replaced.name}, which it supersedes, is loaded.'
             yield Finding("auto-order", INDEX, pointer.line, text, "Put the newer one first.")
-        elif oldest is not None and note.changed_at > oldest and note.name not in superseded:
-            text = f'"{pointer.title}" is cut off, while older files are loaded.'
-            yield Finding("auto-order", INDEX, pointer.line, text, "Put the newest first.")
+    oldest = min((note.changed_at for note in loaded), default=None)
+    if oldest is None:
+        return
+    newer = [pointer for pointer, note in cut if note.changed_at > oldest and note.name not in superseded]
+    if newer:
+        text = f"{pluralize(len(newer), 'file')} below this line changed after others that are loaded."
+        yield Finding(
+            "auto-order", INDEX, newer[0].line, text, "Put the newest first: echod doctor --auto-memory --fix"
+        )
 
 
 def _check_index_lines(contents: _Contents) -> Iterator[Finding]:
@@ -191,12 +200,11 @@ def _check_index_lines(contents: _Contents) -> Iterator[Finding]:
 
 
 def _check_pointers(contents: _Contents) -> Iterator[Finding]:
-    existing = {*contents.by_name, *contents.directory.others, *(name for name, _ in contents.directory.unreadable)}
+    dead = dead_pointers(contents.directory, contents.pointers)
+    existing = existing_names(contents.directory)
     first: dict[str, int] = {}
     for pointer in contents.pointers:
-        if pointer.target.startswith(("/", "~", "../")):
-            continue  # a file elsewhere, which is not part of the memory
-        if pointer.target not in existing and not _is_directory(pointer.target, existing):
+        if pointer in dead:
             near = similar_file(pointer.target, existing)
             fix = f"Name {near}" if near else "Remove the line, or write the file again."
             text = f'"{pointer.title}" names {pointer.target}, which does not exist.'
@@ -205,6 +213,28 @@ def _check_pointers(contents: _Contents) -> Iterator[Finding]:
             text = f"{pointer.target} is named in line {first[pointer.target]} already."
             yield Finding("auto-pointer-twice", INDEX, pointer.line, text, "Remove one of the lines.")
         first.setdefault(pointer.target, pointer.line)
+
+
+def existing_names(directory: MemoryDirectory) -> set[str]:
+    """Return the names of all files of a directory, readable or not, except for the index."""
+    return {
+        *(note.name for note in directory.notes),
+        *directory.others,
+        *(name for name, _ in directory.unreadable),
+    }
+
+
+def dead_pointers(directory: MemoryDirectory, pointers: Iterable[Pointer]) -> list[Pointer]:
+    """Return the pointers to files of the directory that do not exist. Files elsewhere are not looked for."""
+    existing = existing_names(directory)
+    parents = {name.rpartition("/")[0] for name in existing} | {INDEX}
+    return [
+        pointer
+        for pointer in pointers
+        if not pointer.target.startswith(("/", "~", "../"))
+        and pointer.target not in existing
+        and pointer.target.rstrip("/") not in parents
+    ]
 
 
 def _check_named(contents: _Contents) -> Iterator[Finding]:
@@ -292,7 +322,7 @@ def _check_duplicates(contents: _Contents) -> Iterator[Finding]:
     words = {
         number: found
         for number, note in enumerate(contents.notes)
-        if len(found := frozenset(tokenize(fold(note.body)))) >= _MIN_BODY_WORDS
+        if len(found := _words_of(note.body)) >= _MIN_BODY_WORDS
     }
     for later, earlier in similar_pairs(words, _SAME_BODY):
         note, other = contents.notes[later], contents.notes[earlier]
@@ -404,35 +434,53 @@ def _plain_name(name: str) -> str:
     return re.sub(r"[-_ ]+", "-", name.rpartition("/")[2].casefold().removesuffix(".md"))
 
 
-def _is_directory(target: str, existing: Iterable[str]) -> bool:
-    return any(name.startswith(f"{target.rstrip('/')}/") for name in existing)
-
-
 def _line_of(note: NoteFile, name: str) -> int:
     return next((field.line for field in note.written_fields if field.name == name), 1)
 
 
 def _quoted(text: str) -> str:
-    return f'"{redact(text).text[:80]}"'
+    return f'"{text[:_MAX_QUOTED]}"'
 
 
 def similar_pairs(words: Mapping[int, frozenset[str]], threshold: float) -> Iterator[tuple[int, int]]:
     """Yield pairs of sets whose common part is at least `threshold` of both together: each with its first partner.
 
-    Two such sets share one of the rarest words of each, so that only few pairs are compared.
+    Two such sets share some of the rarest words of each, so that only few pairs are compared.
     """
     counts = Counter(chain.from_iterable(words.values()))
+    ranks = {word: rank for rank, word in enumerate(sorted(counts, key=lambda word: (counts[word], word)))}
     holders: defaultdict[str, list[int]] = defaultdict(list)
     for number in sorted(words, key=lambda key: (len(words[key]), key)):
-        own = words[number]
+        own = sorted(words[number], key=ranks.__getitem__)
         if not own:
             continue
-        rarest = sorted(own, key=lambda word: (counts[word], word))[: len(own) - ceil(threshold * len(own)) + 1]
-        candidates = sorted({other for word in rarest for other in holders[word]})
-        partner = next(
-            (other for other in candidates if len(own & words[other]) >= threshold * len(own | words[other])), None
-        )
+        rarest = own[: len(own) - ceil(threshold * len(own)) + _shared_words(len(own))]
+        hits = Counter(chain.from_iterable(holders[word] for word in rarest))
+        candidates = sorted(other for other, count in hits.items() if count >= _shared_words(len(words[other])))
+        partner = next((other for other in candidates if _is_similar(own, words[other], threshold)), None)
         if partner is not None:
             yield max(number, partner), min(number, partner)
         for word in rarest:
             holders[word].append(number)
+
+
+def _shared_words(size: int) -> int:
+    """Return how many of its rarest words a set must share before it is compared. More make the lists longer."""
+    return 1 + size // 16
+
+
+def _is_similar(own: Sequence[str], other: frozenset[str], threshold: float) -> bool:
+    """Return whether two sets of words are similar. Ends at the first word that makes it impossible."""
+    needed = ceil(threshold * (len(own) + len(other)) / (1 + threshold) - _ROUNDING)
+    spare = len(own) - needed
+    for word in own:
+        if word not in other:
+            spare -= 1
+            if spare < 0:
+                return False
+    return True
+
+
+def _words_of(text: str) -> frozenset[str]:
+    """Return the words of a text; a text of other scripts than Latin is taken apart more carefully."""
+    return frozenset(_PLAIN_WORD.findall(text.lower()) if text.isascii() else tokenize(fold(text)))

@@ -11,7 +11,13 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from echod.memory.auto_memory.checks import check_directory, similar_file, superseded_names, unnamed_notes
+from echod.memory.auto_memory.checks import (
+    dead_pointers,
+    existing_names,
+    similar_file,
+    superseded_names,
+    unnamed_notes,
+)
 from echod.memory.auto_memory.notes import (
     MemoryDirectory,
     NoteFile,
@@ -26,7 +32,9 @@ _ITEM_START = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s")
 _HEADING = re.compile(r"(#{1,6})\s")
 _UNMOVABLE = re.compile(r"^ {0,3}(?:```|~~~|<!--)", re.MULTILINE)
 _MANY_LOST = 3
-"""So many dead pointers, if they are half of all, mean that files were lost. Then no pointer is removed."""
+"""So many dead pointers, if they are half of all, mean that files were lost. Then nothing else is repaired."""
+
+_RESTORE_FIRST = "restore them first"
 
 
 class IndexRepair(NamedTuple):
@@ -55,8 +63,9 @@ def plan_repair(directory: MemoryDirectory) -> IndexRepair | None:
     changes: list[str] = []
     left: list[str] = []
     lines = _repair_dead(directory, lines, changes, left)
-    lines = _add_missing(directory, lines, changes)
-    lines = _sort_if_cut(directory, lines, changes)
+    if not any(reason.endswith(_RESTORE_FIRST) for reason in left):
+        lines = _add_missing(directory, lines, changes)
+        lines = _sort_if_cut(directory, lines, changes)
     if not changes:
         return None if not left else IndexRepair(before.encode(), (), tuple(left), only_order=True)
     data = "".join(f"{line}{newline}" for line in lines).encode()
@@ -65,13 +74,10 @@ def plan_repair(directory: MemoryDirectory) -> IndexRepair | None:
 
 def _repair_dead(directory: MemoryDirectory, lines: Sequence[str], changes: list[str], left: list[str]) -> list[str]:
     pointers = find_pointers("\n".join(lines))
-    existing = {
-        *(note.name for note in directory.notes),
-        *directory.others,
-        *(name for name, _ in directory.unreadable),
-    }
-    dead_lines = {finding.line for finding in check_directory(directory, 0.0) if finding.code == "auto-pointer-dead"}
-    dead = [pointer for pointer in pointers if pointer.line in dead_lines and pointer.target not in existing]
+    existing = existing_names(directory)
+    dead = dead_pointers(directory, pointers)
+    lost = {pointer.target for pointer in dead if similar_file(pointer.target, existing) is None}
+    many_lost = len(lost) >= _MANY_LOST and 2 * len(lost) >= len({pointer.target for pointer in pointers})
     removed: set[int] = set()
     new = list(lines)
     for pointer in dead:
@@ -79,8 +85,8 @@ def _repair_dead(directory: MemoryDirectory, lines: Sequence[str], changes: list
         if near is not None:
             new[pointer.line - 1] = _with_target(new[pointer.line - 1], pointer.target, near)
             changes.append(f"line {pointer.line}: name {near} instead of {pointer.target}")
-        elif len(dead) >= _MANY_LOST and 2 * len(dead) >= len(pointers):
-            left.append(f"line {pointer.line} stays: {pointer.target} is one of many lost files; restore them first")
+        elif many_lost:
+            left.append(f"line {pointer.line} stays: {pointer.target} is one of many lost files; {_RESTORE_FIRST}")
         elif _is_alone(pointer.line, [other.line for other in pointers], lines):
             removed.add(pointer.line)
             changes.append(f"line {pointer.line}: remove the pointer to {pointer.target}, which does not exist")
