@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.projects.discovery import discover_stores
-from echod.projects.location import ProjectLocator, repository_root
+from echod.projects.discovery import ProjectLocator, discover_stores, repository_root
 from tests.support import make_project
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.projects.worktrees import main_worktree_path
+from echod.projects.discovery import main_worktree_path
 
 
 def git(*arguments: object, cwd: Path) -> str:

@@ -2,6 +2,6 @@
 
 Imported by module path: `context` for read-only commands, which must not load the job code that `services` needs.
 
-Modules for other packages: `evidence` (the evidence of found entries), `forget_project`, `import_access`,
-`moved_projects`, `search` (which sources a search looks at).
+Modules for other packages: `import_access`, `moved_projects` (and how a project is forgotten), `search` (which sources
+a search looks at, and the evidence of found entries).
 """

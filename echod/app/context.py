@@ -17,22 +17,19 @@ from echod.inspection import InspectionCache, ReviewCollector, load_inspections,
 from echod.packs.installed import PackLocations
 from echod.paths import Paths, claude_home, codex_home
 from echod.projects import registry
-from echod.projects.discovery import DiscoveredStores, discover_stores
-from echod.projects.location import ProjectLocator
-from echod.projects.maintenance import MaintenancePolicy
+from echod.projects.discovery import DiscoveredStores, ProjectLocator, discover_stores
 from echod.projects.registry import ProjectRegistry
-from echod.projects.settings import ProjectSettings, ProjectSettingsCache
+from echod.projects.settings import MaintenancePolicy, ProjectSettings, ProjectSettingsCache
 from echod.scheduler.gate import ProjectGate
 from echod.scheduler.needs import NeedSettings
-from echod.sessions.projects import SessionProjects
+from echod.sessions.needs import SessionProjects
 from echod.settings.values import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.fingerprints import FingerprintStore
-from echod.state.hook_events import HookEventLog
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
-from echod.state.session_log import SessionLog
+from echod.state.session_log import HookEventLog, SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store import layout
 from echod.store.journal.notices import Notices
@@ -146,7 +143,7 @@ class ReadContext:
         notices = self.reader.collect_notices(store)
         if not self.session_projects.enabled([store.project]):
             return notices
-        from echod.sessions.curated import full_memory_notice  # noqa: PLC0415  see `session_need_finder`
+        from echod.sessions.text_search import full_memory_notice  # noqa: PLC0415  see `session_need_finder`
 
         if layout.find_stores_in_resolved_root(store.project)[:1] != (store,):
             return notices  # a project with two stores has one such item

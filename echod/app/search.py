@@ -1,24 +1,33 @@
-"""Compose searches: which sources a search looks at, for a project, the global store, or everything.
+"""Compose searches: the sources of a project, the global store or everything, and the evidence of what was found.
 
 This is the one list of sources. Separate from `context`, which loads much that a search does without.
+
+For readers of memory: nothing is recorded. Separate from `context`, which loads much that a search does without.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import date
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple, Self
 
+from echod.errors import StateError
+from echod.evidence.verifier import CheckedCitation, EvidenceVerifier, StoredBases, read_bases
+from echod.memory.evidence.compare import EvidenceState
 from echod.paths import Paths, conversations_name
-from echod.projects.discovery import discover_stores
-from echod.projects.location import ProjectLocator
+from echod.projects.discovery import ProjectLocator, discover_stores
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.remembrance.source import SolutionSource
 from echod.search.artifacts import ArtifactSource
-from echod.search.conversation_source import ConversationSource
-from echod.search.documents import DocumentSource
-from echod.search.memory_source import ArchiveSource, MemorySource
+from echod.search.documents import DocumentKind, DocumentSource
+from echod.search.finder import FoundDocument
+from echod.search.sources import ArchiveSource, ConversationSource, MemorySource
+from echod.state.database import Database
+from echod.state.fingerprints import FingerprintStore
 from echod.store.layout import Store, global_store, packs_store
 
 
@@ -89,3 +98,62 @@ class SearchLocations(NamedTuple):
         elif scope is SearchScope.GLOBAL:
             chosen += self.global_sources()
         return tuple({source.key: source for source in chosen}.values())
+
+
+_VERIFIED: Final = re.compile(r"verified\W{1,6}(\d{4}-\d\d-\d\d)", re.IGNORECASE)
+
+
+class EvidenceReader:
+    """Checks the citations of found documents. Opens what it needs when it is needed, and closes it at the end."""
+
+    def __init__(self, paths: Paths, now: float) -> None:
+        self._paths = paths
+        self._now = now
+        self._stack = ExitStack()
+        self._fingerprints: FingerprintStore | None = None
+        self._is_open = False
+        self._verifiers: dict[str, EvidenceVerifier] = {}
+        self._bases: dict[tuple[str, str], StoredBases] = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for verifier in self._verifiers.values():
+            verifier.close()
+        self._stack.close()
+
+    def check(self, found: FoundDocument) -> tuple[CheckedCitation, ...]:
+        """Return the states of a document's citations. All are unknown where they belong to no project."""
+        if not found.citations:
+            return ()
+        if not found.project or found.kind is DocumentKind.ARCHIVE:
+            return tuple(CheckedCitation(cite, EvidenceState.UNKNOWN) for cite in found.citations)
+        verifier = self._verifiers.get(found.project)
+        if verifier is None:
+            verifier = self._verifiers[found.project] = EvidenceVerifier(Path(found.project), self._now)
+        stored = (
+            self._read_bases(found.store, found.role).get(found.id, {}) if found.kind is DocumentKind.MEMORY else {}
+        )
+        return verifier.check(found.citations, _day(found), stored).citations
+
+    def _read_bases(self, store: str, role: str) -> StoredBases:
+        if (store, role) not in self._bases:
+            if not self._is_open:
+                self._is_open = True
+                try:
+                    database = Database.open_readonly(self._paths.database)
+                except StateError:
+                    database = None  # the history of the project is enough for most entries
+                if database is not None:
+                    self._fingerprints = FingerprintStore(self._stack.enter_context(database))
+            self._bases[store, role] = read_bases(self._fingerprints, store, role)
+        return self._bases[store, role]
+
+
+def _day(found: FoundDocument) -> date | None:
+    days = [found.date, *_VERIFIED.findall(found.body)]
+    try:
+        return max((date.fromisoformat(day) for day in days if day), default=None)
+    except ValueError:
+        return None

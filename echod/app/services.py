@@ -21,8 +21,8 @@ from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.archive import SessionServices
 from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.observe import ObserveContext
-from echod.memory.conversation.summary import MAX_ANSWER_BYTES as MAX_SUMMARY_BYTES
-from echod.memory.reports.validation import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
+from echod.memory.conversation.digest import MAX_ANSWER_BYTES as MAX_SUMMARY_BYTES
+from echod.memory.reports.intake import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
 from echod.paths import Paths
 from echod.runtime.user_command import UserCommand
 from echod.scheduler.reconcile import MaintenanceNeedFinder
@@ -30,12 +30,11 @@ from echod.scheduler.worker import JobSettings, Worker
 from echod.sessions.needs import SessionNeedFinder
 from echod.settings.values import Settings
 from echod.state.entries import EntryStore
-from echod.state.hook_events import HookEventLog
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView
 from echod.state.queue import JobQueue
 from echod.state.repair import CheckedDatabase, open_checked
-from echod.state.session_log import SessionHint, SessionLog
+from echod.state.session_log import HookEventLog, SessionHint, SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine

@@ -25,8 +25,7 @@ from echod.files import read_regular
 from echod.memory.auto_memory.checks import Finding
 from echod.memory.auto_memory.notes import INDEX, MemoryDirectory, NoteFile
 from echod.paths import expand_home
-from echod.projects.location import repository_root
-from echod.projects.worktrees import main_worktree_path
+from echod.projects.discovery import main_worktree_path, repository_root
 from echod.sessions.transcripts import project_slug
 
 MAX_FILE_BYTES: Final = 1 << 20

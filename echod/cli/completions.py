@@ -64,7 +64,7 @@ def _roles(context: CommandContext, ctx: click.Context) -> Iterator[CompletionIt
 
 def _packs(context: CommandContext, ctx: click.Context) -> Iterator[CompletionItem]:  # noqa: ARG001
     from echod.cli.commands.packs import read_pack_inventory
-    from echod.status.packs import pack_info
+    from echod.status.sections import pack_info
 
     for info in map(pack_info, read_pack_inventory(context).packs.packs):
         yield CompletionItem(info.name, help=info.title)
@@ -80,7 +80,7 @@ def _jobs(context: CommandContext, ctx: click.Context) -> Iterator[CompletionIte
 
 
 def _failed_jobs(context: CommandContext, ctx: click.Context) -> Iterator[CompletionItem]:  # noqa: ARG001
-    from echod.cli.commands.jobs import read_retryable_jobs
+    from echod.cli.commands.log import read_retryable_jobs
 
     for job in read_retryable_jobs(context):
         yield CompletionItem(str(job.id), help=f"{job.kind} {job.role}: {job.result}")

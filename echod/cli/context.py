@@ -23,10 +23,9 @@ from echod.cli.output import WIDTH, escape_unsafe, sanitize
 from echod.errors import StateError, UsageError, os_reason
 from echod.log import configure_lazily
 from echod.paths import is_utf8, not_utf8_message
-from echod.projects.location import ProjectLocator
-from echod.runtime.heartbeat import DaemonState, Liveness, read_liveness
+from echod.projects.discovery import ProjectLocator
+from echod.runtime.heartbeat import DaemonState, Liveness, read_liveness, write_wake_file
 from echod.runtime.locks import paths_of_running_daemon
-from echod.runtime.wake import write_wake_file
 from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
 from echod.settings.values import Settings
 from echod.store import layout

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from echod.app.context import ReadContext
 from echod.cli.output import sanitize, wrap
 from echod.cli.targets import MemoryMatch
-from echod.contract.evidence import ChangedEvidence, EvidenceInfo
-from echod.evidence.book import EntryEvidence, check_document, read_bases
-from echod.evidence.verifier import EvidenceVerifier
+from echod.contract.search import ChangedEvidence, EvidenceInfo
+from echod.evidence.verifier import EntryEvidence, EvidenceVerifier, check_document, read_bases
 from echod.store.layout import global_root
 
 

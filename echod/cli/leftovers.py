@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import click
 
-from echod.app.forget_project import settle_stores
+from echod.app.moved_projects import settle_stores
 from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, confirm
 from echod.cli.output import short_path, wrap

@@ -62,7 +62,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("show", "show:show", "Show roles, entries or one entry."),
             CommandEntry("explain", "explain:explain", "Explain why an entry stays or leaves."),
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
-            CommandEntry("jobs", "jobs:jobs", "List jobs, or retry one."),
+            CommandEntry("jobs", "log:jobs", "List jobs, or retry one."),
             CommandEntry("log", "log:log", "List the changes that echod made, or show one as a diff."),
             CommandEntry("picture", "picture:picture", "Draw the memory over time."),
             CommandEntry("projects", "projects:projects", "List the registered projects."),
@@ -83,7 +83,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("undo", "undo:undo", "Undo the changes of a job."),
             CommandEntry("reset", "memory:reset", "Archive all entries of a project or role and start over."),
             CommandEntry("elevate", "global_memory:elevate", "Copy an entry to the global store."),
-            CommandEntry("promote", "promote:promote_", "Promote an entry to a solution in docs/solutions."),
+            CommandEntry("promote", "remembrance:promote_", "Promote an entry to a solution in docs/solutions."),
             CommandEntry("packs", "packs:packs", "Install and update doc packs."),
         ),
     ),
@@ -113,7 +113,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
             CommandEntry("record-access", "entries:record_access", "Record that entries were referenced."),
             CommandEntry(
-                "import-access", "access:import_access", "Import the access log of the workflow plugin's search index."
+                "import-access", "search:import_access", "Import the access log of the workflow plugin's search index."
             ),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
             CommandEntry("merge-driver", "sync:merge_driver", "Merge a memory file by entry, for git."),

@@ -1,8 +1,8 @@
-"""Find the directory of archives that a command of `echod sessions` is about, and the changes that were made there."""
+"""Find the directory of archives that a command of `echod sessions` is about, and undo what changed there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,10 +10,16 @@ import click
 
 from echod.app.context import ReadContext
 from echod.cli.context import CommandContext
+from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step
 from echod.cli.options import PATH
+from echod.cli.output import format_timestamp, sanitize, short_path, wrap
+from echod.contract.commands import LoggedJob
 from echod.errors import UsageError
+from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.sessions.archiver import Archiver
 from echod.sessions.journal import RootJournal, RootRecord
-from echod.sessions.roots import MEMORY_DIRECTORY, SessionError, SessionRoot
+from echod.sessions.roots import MEMORY_DIRECTORY, PRIVATE, SessionError, SessionRoot
+from echod.state.job import JobKind
 from echod.store.layout import Role, Store
 
 root_option = click.option(
@@ -88,3 +94,94 @@ def _known_roots(read_context: ReadContext, projects: Iterable[Path] | None) -> 
             if (path := Path(key)).name == MEMORY_DIRECTORY
         ]
     yield from (root for root in dict.fromkeys(roots) if root.private.is_dir())
+
+
+_MAX_SHOWN_FILES = 12
+
+
+def logged_changes(read_context: ReadContext, projects: Iterable[Path] | None) -> Iterator[LoggedJob]:
+    """Yield a row of `echod log` for each job that changed archives."""
+    rows: dict[tuple[int | None, str], LoggedJob] = {}
+    for root, record in list_changes(read_context, projects):
+        key = (record.job if record.job is not None else -record.seq, root.key)
+        known = rows.get(key)
+        summary = record.summary if known is None else f"{known.summary}; {record.summary}"
+        # Undone only when all of its changes are.
+        undone_by = record.undone_by if known is None or known.undone_by is not None else None
+        rows[key] = LoggedJob(record.job, record.kind, root.key, "", record.at, summary, undone_by)
+    yield from rows.values()
+
+
+def find_undo(
+    context: CommandContext, read_context: ReadContext, job_id: int | None, projects: Iterable[Path] | None
+) -> tuple[SessionChange, ...]:
+    """Return the changes of a job that can be undone, the newest first. Without a job: of the newest one.
+
+    Empty if no such job changed archives.
+
+    Raises:
+        UsageError: it cannot be undone any more; the text is the reason.
+    """
+    changes = [change for change in list_changes(read_context, projects) if change.record.job is not None]
+    if job_id is None:
+        open_jobs = [
+            change.record.job or 0
+            for change in changes
+            if change.record.undone_by is None and change.record.undoable and change.record.undoes is None
+        ]
+        job_id = max(open_jobs, default=None)
+    selected = [change for change in changes if change.record.job == job_id]
+    pending = sorted((one for one in selected if one.record.undone_by is None), key=lambda one: -one.record.seq)
+    if not selected:
+        return ()
+    newest = pending[0] if pending else selected[-1]
+    if (problem := RootJournal(newest.root).undo_problem(newest.record, context.now())) is not None:
+        raise UsageError(problem)
+    return tuple(pending)
+
+
+def undo_change(context: CommandContext, changes: Sequence[SessionChange]) -> Change:
+    """Return the undo of these changes of one job."""
+    return Change(
+        preview="\n".join(_preview_lines(changes, context.now())),
+        steps=[_undo_step(context, changes)],
+        question=Confirmation(f"Undo job {changes[0].record.job}?"),
+    )
+
+
+def _preview_lines(changes: Sequence[SessionChange], now: float) -> Iterator[str]:
+    newest = changes[0]
+    record = newest.record
+    yield f"Job {record.job}: {record.kind}  {short_path(newest.root.key)}  {format_timestamp(record.at, now)}"
+    for change in changes[:_MAX_SHOWN_FILES]:
+        yield wrap(sanitize(change.record.summary), indent="  ")
+    yield "Undo will:"
+    steps = {
+        step.path: step.before is None
+        for change in changes
+        for step in change.record.steps
+        if not step.path.startswith(PRIVATE)
+    }
+    for path, is_new in list(steps.items())[:_MAX_SHOWN_FILES]:
+        yield f"  {'remove' if is_new else 'restore'} the file   {sanitize(path)}"
+    if len(steps) > _MAX_SHOWN_FILES:
+        yield f"  ... and {len(steps) - _MAX_SHOWN_FILES} more files"
+
+
+def _undo_step(context: CommandContext, changes: Sequence[SessionChange]) -> Step:
+    root, job = changes[0].root, changes[0].record.job
+
+    def step(runner: JobRunner) -> str:
+        archiver = Archiver(root, runner.services.session_log, context.now)
+
+        def work(resources: JobResources) -> JobOutcome:
+            with archiver.opened():
+                for change in changes:
+                    archiver.undo(change.record, resources.job_id)
+            return JobDone(f"undid job {job}: {changes[0].record.summary}", changed=True)
+
+        manual_job = ManualJob(JobKind.UNDO, job_role(root), f"the user undoes job {job}")
+        number = runner._replace(force=True).run_multi_role(manual_job, work).job.id
+        return f"Undone, as job {number}. To redo: echod undo {number}"
+
+    return step

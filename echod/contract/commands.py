@@ -5,7 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from echod.contract.evidence import ChangedEvidence, EvidenceInfo
+from echod.contract.search import ChangedEvidence, EvidenceInfo
 from echod.contract.status import SCHEMA, PackInfo, Timestamp
 
 

@@ -1,11 +1,64 @@
-"""The values that `echod search` and `echod brief` print as JSON, and that the MCP server answers with."""
+"""The values that `search`, `brief`, `verify` and lists of offers print as JSON, and that the MCP server returns."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
-from echod.contract.evidence import EvidenceInfo
-from echod.contract.status import SCHEMA
+from echod.contract.status import SCHEMA, Timestamp
+
+
+class EvidenceInfo(NamedTuple):
+    """A citation of an entry, its state, and where the cited lines are now (null: nowhere, or unknown)."""
+
+    cite: str
+    state: str
+    at: str | None = None
+
+
+class ChangedEvidence(NamedTuple):
+    """A citation as `echod explain` lists it. `commit` changed the cited lines, at `committed`; null where unknown."""
+
+    cite: str
+    state: str
+    at: str | None = None
+    commit: str | None = None
+    committed: Timestamp | None = None
+
+
+class VerifiedEntry(NamedTuple):
+    """An entry with its evidence."""
+
+    id: str
+    title: str
+    evidence: tuple[EvidenceInfo, ...]
+    store: str
+    role: str
+
+
+class VerifyReport(NamedTuple):
+    """`echod verify`: the entries that cite files."""
+
+    entries: tuple[VerifiedEntry, ...]
+    schema: int = SCHEMA
+
+
+class OfferedEntry(NamedTuple):
+    """An entry that a hook showed to an agent: when, in which project and session, and why."""
+
+    at: Timestamp
+    id: str
+    title: str
+    project: str
+    session: str
+    event: str
+    reason: str
+
+
+class RecallLog(NamedTuple):
+    """`echod log --recall`, newest first."""
+
+    offers: tuple[OfferedEntry, ...]
+    schema: int = SCHEMA
 
 
 class SearchResult(NamedTuple):

@@ -17,12 +17,9 @@ from echod import __version__
 from echod.app.services import Services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import EventSource
-from echod.daemon.notify import Notifier
-from echod.daemon.search_indexer import SearchIndexer
-from echod.daemon.secret_scan import SecretScanTask
-from echod.daemon.session_summaries import SessionSummaries
-from echod.daemon.status_publisher import StatusPublisher
+from echod.daemon.status_publisher import Notifier, StatusPublisher
 from echod.daemon.timers import ClockJumpDetector, Debounce, IntervalScheduler
+from echod.daemon.upkeep import SearchIndexer, SecretScanTask, SessionSummaries
 from echod.daemon.watcher import WatchTargets
 from echod.daemon.worker_thread import DATABASE_RETRY_SECONDS, WorkerThread
 from echod.errors import StateError

@@ -20,9 +20,9 @@ from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonLoop
-from echod.daemon.notify import Notifier
-from echod.daemon.search_indexer import SearchIndexer
+from echod.daemon.status_publisher import Notifier
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
+from echod.daemon.upkeep import SearchIndexer
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
 from echod.errors import ConfigurationError, EchodError, StateError

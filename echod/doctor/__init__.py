@@ -17,21 +17,21 @@ from echod.doctor.machine import (
     check_database,
     check_directories,
     check_installation,
+    check_merge_driver,
+    check_service_program,
     check_settings,
     check_watching,
 )
-from echod.doctor.programs import check_merge_driver, check_service_program
 from echod.doctor.projects import (
     check_excluded,
     check_missing_project,
     check_project,
     check_project_without_store,
+    check_sessions,
     check_skipped,
 )
-from echod.doctor.sessions import check_sessions
 from echod.errors import EchodError
-from echod.projects.discovery import DiscoveredStores, discover_stores
-from echod.projects.location import ProjectLocator
+from echod.projects.discovery import DiscoveredStores, ProjectLocator, discover_stores
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.store.layout import Store
 from echod.workflows.model import Verdict

@@ -1,4 +1,4 @@
-"""Check this machine: installation, service, echod's directories, settings, database, daemon and kernel limits."""
+"""Check this machine: installation, service, directories, settings, database, daemon, and programs that files name."""
 
 from __future__ import annotations
 
@@ -6,24 +6,29 @@ import ctypes
 import errno
 import os
 import platform as python_platform
+import plistlib
+import re
+import shlex
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+import subprocess
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from echod.contract.commands import Check
 from echod.doctor.context import DoctorContext, command_line, note, passed, problem
-from echod.errors import ConfigurationError, StateError, os_reason
-from echod.files import insecure_file_warnings
+from echod.errors import ConfigurationError, EchodError, StateError, os_reason
+from echod.files import insecure_file_warnings, read_regular
 from echod.runtime import MIN_FREE_BYTES, DaemonState, filesystem_type, free_bytes, is_remote_filesystem, read_liveness
 from echod.service.base import ServiceError, build_service_config
 from echod.service.factory import create_service
-from echod.service.paths import recovery_hint, restart_hint
+from echod.service.paths import recovery_hint, restart_hint, service_file
 from echod.settings import loader
 from echod.settings.effective import unknown_variable_warnings
 from echod.state.database import Database, DatabaseDamagedError
 from echod.state.repair import check_integrity, list_damaged_copies
 from echod.store.layout import Store
+from echod.sync.registration import ATTRIBUTE, ATTRIBUTES_FILE, DriverState, find_driver_state
 from echod.workflows import marker_directories
 
 _OTHERS_MASK = 0o077
@@ -230,3 +235,93 @@ def _inotify_instance_error() -> str | None:
         return None
     code = ctypes.get_errno()
     return None if code == errno.ENOSYS else os.strerror(code).lower()
+
+
+_VERSION_TIMEOUT_SECONDS = 20.0
+_MAX_SERVICE_FILE_BYTES = 1024 * 1024
+_SPECIFIER = re.compile("%(.)")
+
+
+def check_service_program(context: DoctorContext) -> Iterator[Check]:
+    """Run the program that the installed service file names, and compare its version with this one."""
+    file = service_file(context.platform, context.environ)
+    if file is None:
+        return
+    try:
+        program = service_program(read_regular(file, _MAX_SERVICE_FILE_BYTES), context.environ.get("HOME", ""))
+    except (OSError, ValueError):
+        return  # the check of the service reports a missing or unreadable file
+    if program is not None:
+        yield _check_program("service-program", "service", program, context.version, file)
+
+
+def check_merge_driver(context: DoctorContext, project: Path, stores: Sequence[Store]) -> Iterator[Check]:
+    """Run the merge driver that git would run in a project whose attributes name it."""
+    attributes = project / ATTRIBUTES_FILE
+    try:
+        if ATTRIBUTE.encode() not in read_regular(attributes, _MAX_SERVICE_FILE_BYTES):
+            return
+        state = find_driver_state(project, stores, context.environ)
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        yield problem("merge-driver", f"The attributes file cannot be read: {os_reason(error)}.", "", attributes)
+        return
+    except EchodError as error:
+        yield problem("merge-driver", str(error), "", project)
+        return
+    fix = command_line("echod", "sync", "setup", project)
+    match state:
+        case DriverState.BY_ENTRY:
+            yield passed("merge-driver", "Git merges the memory by entry.", project)
+        case DriverState.ONE_SIDED:
+            text = "The merge driver that git runs here would lose the entries of one side."
+            yield problem("merge-driver", text, fix, project)
+        case DriverState.BY_LINE:
+            text = "Git merges the memory by line, because its merge driver cannot run echod."
+            yield problem("merge-driver", text, fix, project)
+        case DriverState.NOT_CONFIGURED:
+            yield note("merge-driver", "Git merges the memory by line: this clone is not set up.", fix, project)
+        case DriverState.NO_ATTRIBUTE | DriverState.NO_GIT:
+            pass  # the attribute is for other files, or git does not run here
+
+
+def service_program(content: bytes, home: str) -> tuple[str, ...] | None:
+    """Return the command of a unit or an agent without its last word, `run`; None if there is none.
+
+    `home` is the user's home directory, which a unit may call `%h`.
+
+    Raises:
+        ValueError: the file is not of its format.
+    """
+    if content.lstrip().startswith((b"<?xml", b"<plist")):
+        words = plistlib.loads(content).get("ProgramArguments")
+        return tuple(map(str, words[:-1])) if isinstance(words, list) else None
+    lines = content.decode("utf-8", "surrogateescape").splitlines()
+    start = next((line.partition("=")[2] for line in lines if line.startswith("ExecStart=")), None)
+    if start is None:
+        return None
+    unescaped = _SPECIFIER.sub(lambda found: {"%": "%", "h": home}.get(found[1], found[0]), start.replace("$$", "$"))
+    return tuple(shlex.split(unescaped))[:-1]
+
+
+def _check_program(code: str, caller: str, program: tuple[str, ...], version: str, file: Path) -> Check:
+    command = shlex.join(program)
+    fix = "Replace it with: echod service install"
+    try:
+        done = subprocess.run(
+            (*program, "--version"),
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=_VERSION_TIMEOUT_SECONDS,
+            check=True,
+        )
+    except (OSError, ValueError, subprocess.SubprocessError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "it does not print its version"
+        return problem(code, f"The {caller} calls {command}, which cannot be run: {reason}.", fix, file)
+    words = done.stdout.split()
+    if words[:1] != ["echod"] or words[1:2] != [version]:
+        found = " ".join(words[:2]) or "nothing"
+        return problem(code, f"The {caller} calls {command}, which is {found} and not echod {version}.", fix, file)
+    return passed(code, f"The {caller} calls {command}, version {version}.", file)

@@ -22,13 +22,10 @@ from echod.errors import GARBLED_ERRORS, EchodError, UsageError
 from echod.files import read_regular
 from echod.inbox.spool import Spool, SpooledEvent
 from echod.log import get_logger
-from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_task
-from echod.memory.reported_learning import parse_learning
+from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_learning, parse_task
 from echod.paths import is_openable_path
-from echod.projects.location import ProjectLocator
-from echod.projects.worktrees import main_worktree_path
-from echod.state.hook_events import HookEventLog
-from echod.state.session_log import SessionHint
+from echod.projects.discovery import ProjectLocator, main_worktree_path
+from echod.state.session_log import HookEventLog, SessionHint
 from echod.store import layout
 from echod.store.create import create_findings_file
 from echod.store.errors import StoreError

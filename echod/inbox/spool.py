@@ -1,4 +1,4 @@
-"""Read and remove the events that hooks wrote. `echod.hooks.spool` is the writing side.
+"""Read what hooks wrote: events, which are removed, and the entries that were shown to agents.
 
 Several processes may read the spool at the same time. An event belongs to the process that removes its file.
 """
@@ -9,13 +9,14 @@ import errno
 import json
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
 from echod.errors import GARBLED_ERRORS
 from echod.files import read_regular
 from echod.hooks import spool
+from echod.hooks.offers import DIRECTORY, MAX_FILE_BYTES
 from echod.log import get_logger
 
 log = get_logger(__name__)
@@ -109,3 +110,47 @@ class Spool:
         except (OSError, ValueError):
             return {}
         return {reason: letters[letter] for letter, reason in DROP_REASONS.items() if letters[letter]}
+
+
+_TEXTS = ("id", "title", "store", "project", "event", "reason")
+
+
+class Offer(NamedTuple):
+    """An entry that was shown: when (Unix seconds), in which project and session, at which event, and why."""
+
+    at: float
+    id: str
+    title: str
+    store: str
+    project: str
+    session: str
+    event: str
+    reason: str
+
+
+def list_offers(state: Path) -> tuple[Offer, ...]:
+    """List the entries that were shown, newest first. Files and lines that cannot be read are passed over.
+
+    Raises:
+        OSError: the directory cannot be listed. Unreadable is not empty.
+    """
+    try:
+        files = sorted((state / DIRECTORY).iterdir())
+    except FileNotFoundError:
+        return ()
+    found = [offer for file in files for offer in _read(file)]
+    return tuple(sorted(found, key=lambda offer: offer.at, reverse=True))
+
+
+def _read(file: Path) -> Iterator[Offer]:
+    try:
+        data = read_regular(file, 2 * MAX_FILE_BYTES, follow_symlinks=False)
+    except OSError:
+        return  # removed just now, or of another user
+    for line in data.splitlines():
+        try:
+            value = json.loads(line)
+            identity, title, store, project, event, reason = (str(value[name]) for name in _TEXTS)
+            yield Offer(float(value["at"]), identity, title, store, project, file.name, event, reason)
+        except GARBLED_ERRORS:
+            continue

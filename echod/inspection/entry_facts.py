@@ -12,13 +12,13 @@ from datetime import date
 from pathlib import Path
 
 from echod.files import read_regular
-from echod.memory.confirmation import find_confirmations
 from echod.memory.document import parse
 from echod.memory.entry_matching import NO_ID_CHANGES, present_entries
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
 from echod.memory.policy import Facts, PolicySettings
 from echod.memory.policy.scoring import count_document_lines
+from echod.memory.specificity import find_confirmations
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind
 from echod.store.errors import StoreError

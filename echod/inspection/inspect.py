@@ -13,8 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 
-from echod.evidence.book import record_evidence
-from echod.evidence.verifier import EvidenceVerifier
+from echod.evidence.verifier import EvidenceVerifier, record_evidence
 from echod.files import FileVersion
 from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PromotableEntry, PrunePreview
 from echod.inspection.entry_facts import get_facts, get_knowledge_facts, read_document, record_entries
@@ -33,7 +32,7 @@ from echod.memory.entry_matching import present_entries
 from echod.memory.identity import entry_ids, normalize_title
 from echod.memory.model import Document, Layer, Unreadable
 from echod.memory.policy import Facts, PolicySettings, plan_compress, plan_prune
-from echod.memory.policy.promote import find_recurring
+from echod.memory.policy.manual import find_recurring
 from echod.memory.policy.scoring import count_document_lines, leaves_block_open
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.similarity import bare_title, learning_of

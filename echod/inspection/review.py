@@ -24,10 +24,10 @@ from echod.files import VersionedCache
 from echod.inspection.cache import FileInspection, InspectionCache, MaintenancePlan
 from echod.log import get_logger
 from echod.memory.model import Layer
-from echod.projects.maintenance import MaintenancePolicy
+from echod.projects.settings import MaintenancePolicy
+from echod.state.decisions import QuestionKey
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind
-from echod.state.review_answers import QuestionKey
 from echod.store import layout
 from echod.store.journal.notices import Notices, Question
 from echod.store.layout import Role, Store, original_findings_name

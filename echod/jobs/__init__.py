@@ -6,6 +6,6 @@ only one of them.
 
 Every job raises the BusyError, RefusedError and StoreError of `RoleSession.commit`; nothing was changed then.
 
-Modules for other packages: `answer_review`, `archive`, `compress`, `consolidate`, `ingest`, `migrate`, `move_layout`,
-`observe`, `packs`, `promote`, `prune`, `scrub`, `solutions`, `sync`.
+Modules for other packages: `answer_review`, `archive`, `compress`, `consolidate`, `ingest`, `migrate`, `observe`,
+`packs`, `promote`, `prune`, `scrub`, `solutions`, `sync`.
 """

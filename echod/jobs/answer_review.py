@@ -29,8 +29,8 @@ from echod.jobs.base import (
 from echod.jobs.consolidate import consolidate_selected
 from echod.memory.policy import Rule
 from echod.memory.redact import redact_bytes
+from echod.state.decisions import ReviewAnswer
 from echod.state.job import JobKind
-from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
 from echod.store.changes import ConsumeFindings, Write
 from echod.store.layout import findings_archive_path, restored_findings_name

@@ -12,12 +12,10 @@ from typing import NamedTuple
 from echod.jobs.base import JobDeferred, JobDone, JobFailed, JobOutcome, report_only
 from echod.log import get_logger
 from echod.memory.conversation.model import ArchiveOrigin
-from echod.sessions.archiver import Archiver, SessionSource
+from echod.sessions.archiver import Archiver, SessionSource, Summarizer
 from echod.sessions.journal import RootJournal, Tracer
-from echod.sessions.needs import SessionNeedFinder
-from echod.sessions.projects import SessionProjects
+from echod.sessions.needs import SessionNeedFinder, SessionProjects
 from echod.sessions.roots import MEMORY_DIRECTORY, RootBusyError, SessionError, SessionRoot
-from echod.sessions.summaries import Summarizer
 from echod.state.job import Job, JobKind
 from echod.state.session_log import SessionLog
 

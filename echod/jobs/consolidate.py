@@ -33,14 +33,14 @@ from echod.jobs.base import (
     role_path,
     write_memory,
 )
-from echod.memory.consolidation.intake import AcceptedFile, FindingsFile, RejectedFile, read_and_redact
+from echod.memory.consolidation.deduplicate import AcceptedFile, FindingsFile, RejectedFile, read_and_redact
 from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.entry_matching import NO_ID_CHANGES
 from echod.memory.model import Document, Unreadable
+from echod.state.decisions import QuestionKey
 from echod.state.entries import EntryStore, Reference
 from echod.state.job import JobKind
-from echod.state.review_answers import QuestionKey
 from echod.store import layout
 from echod.store.changes import Append, ChangeSet, ConsumeFindings, PartialConsume, Write
 from echod.store.journal.notices import CLAIM, SUPERSEDES, Question

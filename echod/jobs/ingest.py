@@ -37,10 +37,16 @@ from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
 from echod.memory.policy.archive import to_archived_entry
 from echod.memory.policy_model import Rule
 from echod.memory.reports.history import ReportHistory, learned_line
-from echod.memory.reports.intake import SourceReport, TakenReport, take_reports
+from echod.memory.reports.intake import (
+    SourceReport,
+    TakenReport,
+    ValidationAnswerError,
+    parse_verdict,
+    take_reports,
+    validation_prompt,
+)
 from echod.memory.reports.learnings import Candidate, RoleLearnings, find_learnings, with_learnings
 from echod.memory.reports.model import REPORT_ROLES, ReportKind
-from echod.memory.reports.validation import ValidationAnswerError, parse_verdict, validation_prompt
 from echod.memory.text import pluralize
 from echod.runtime.user_command import UserCommandError
 from echod.state.job import JobKind

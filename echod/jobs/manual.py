@@ -53,8 +53,8 @@ from echod.memory.policy.manual import (
 from echod.memory.redact import redact_entry
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.append import append_to_memory
 from echod.store.changes import Write
+from echod.store.create import append_to_memory
 from echod.store.errors import RefusedError
 from echod.store.layout import Role
 from echod.store.session import RoleView

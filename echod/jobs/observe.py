@@ -37,12 +37,11 @@ from echod.log import get_logger
 from echod.memory.document import parse_block
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Document
-from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts
+from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts, record_observations
 from echod.memory.policy.archive import to_archived_entry
 from echod.memory.policy_model import Rule
-from echod.memory.roll_up import record_observations
-from echod.state.hook_events import HookEventLog, TaskRecord, TaskState
 from echod.state.job import JobKind
+from echod.state.session_log import HookEventLog, TaskRecord, TaskState
 from echod.store import layout
 from echod.store.layout import Role
 from echod.store.session import RoleView

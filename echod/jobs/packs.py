@@ -35,6 +35,7 @@ from echod.log import get_logger
 from echod.memory.document import parse
 from echod.memory.merge import MergeFailure
 from echod.memory.model import MAX_FILE_BYTES, Document
+from echod.memory.packs.elevation import UpgradeResult, upgrade_pack
 from echod.memory.packs.manifest import (
     ManifestChange,
     PackManifest,
@@ -43,10 +44,8 @@ from echod.memory.packs.manifest import (
     expected_manifest,
     read_manifest_changes,
 )
-from echod.memory.packs.upgrade import UpgradeResult, upgrade_pack
 from echod.memory.redact import redact_bytes
-from echod.packs.check import PackState, UpdateStatus
-from echod.packs.installed import manifest_path
+from echod.packs.installed import PackState, UpdateStatus, manifest_path
 from echod.packs.registries import AvailablePack
 from echod.state.job import JobKind
 from echod.store import layout

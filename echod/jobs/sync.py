@@ -13,11 +13,10 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, plan_and_commit, role_path
-from echod.memory.archive_union import unite_archives
+from echod.memory.archive_union import forgotten_only_in, unite_archives, without_forgotten
 from echod.memory.branches import merge_branches
 from echod.memory.document import parse
 from echod.memory.exposed_secrets import strip_secrets
-from echod.memory.forgotten import forgotten_only_in, without_forgotten
 from echod.memory.identity import block_content, block_key, entry_ids
 from echod.memory.merge import MergeFailure
 from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE, Document, Unreadable

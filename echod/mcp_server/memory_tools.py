@@ -2,12 +2,15 @@
 
 The keys of answers are those that agents know. Every text of an entry is marked as data, and no answer contains a
 secret, because the index has none.
+
+A module of its own, because its answers have their own keys and come from other documents than those of memory.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,12 +23,11 @@ from echod.mcp_server import schemas
 from echod.mcp_server.schemas import Arguments, InvalidArgumentError
 from echod.mcp_server.session import ServerSession
 from echod.memory.redact import redact, redact_entry
-from echod.search.brief import DEFAULT_LINES, MIN_LINES, BriefRequest, make_brief, render_brief
+from echod.search.artifacts import HISTORY, TITLE, read_run
+from echod.search.brief import DEFAULT_LINES, MIN_LINES, BriefRequest, changed_files, make_brief, render_brief
 from echod.search.documents import DocumentKind
-from echod.search.excerpts import DATA_NOTICE, PREVIEW_LENGTH, as_data
-from echod.search.finder import DEFAULT_KINDS, FoundDocument, SearchRequest
-from echod.search.worktree import changed_files
-from echod.state.related import RelatedEntry
+from echod.search.finder import DATA_NOTICE, DEFAULT_KINDS, PREVIEW_LENGTH, FoundDocument, SearchRequest, as_data
+from echod.state.entry_ids import RelatedEntry
 from echod.store import layout
 from echod.store.layout import ROLE_NAME, Role, list_roles
 
@@ -396,3 +398,56 @@ def _markdown(entries: Sequence[Answer], total: int, offset: int, *, has_more: b
     if has_more:
         lines.append(f"*Use `offset: {offset + len(entries)}` for more.*")
     return "\n".join(lines)
+
+
+_PREVIEW_LENGTH: Final = 300
+_RUN: Final = re.compile(r"arc-[A-Za-z0-9_.-]{1,120}")
+_KINDS: Final = frozenset({DocumentKind.ARTIFACT})
+
+
+def search_artifacts(session: ServerSession, arguments: Arguments) -> dict[str, Any]:
+    """Return the findings and sections that match.
+
+    Raises:
+        InvalidArgumentError: an argument is missing or wrong.
+    """
+    query = arguments.required_text("query")
+    kind = arguments.choice("type", schemas.ARTIFACT_TYPES)
+    limit = arguments.number("limit", schemas.DEFAULT_LIMIT, low=1, high=schemas.MAX_LIMIT)
+    run = arguments.text("arc_id")
+    stores = session.stores
+    results: list[dict[str, Any]] = []
+    if stores and (not run or _RUN.fullmatch(run)):
+        history = stores[0].project / HISTORY
+        request = SearchRequest(
+            query=query,
+            kinds=_KINDS,
+            categories=frozenset({kind} if kind else ()),
+            below=str(history / run) if run else "",
+            limit=limit,
+        )
+        sources = tuple(session.locations.artifact_sources(stores))
+        results = [_result(found) for found in session.finder.search(sources, request).results]
+    return {"context_preamble": DATA_NOTICE, "results": results, "total": len(results)}
+
+
+def _result(found: FoundDocument) -> dict[str, Any]:
+    run = read_run(Path(found.path).parent)
+    named = TITLE.fullmatch(found.title)
+    severity = (named["severity"] or "") if named else ""
+    words = [found.category, severity.lower(), named["id"].partition("-")[0].lower() if named else ""]
+    return {
+        "id": found.id,
+        "arc_id": run.id,
+        "artifact_type": found.category,
+        "role": found.role,
+        "layer": "inscribed",
+        "date": run.date,
+        "content_preview": f"{found.title}\n\n{found.body}"[:_PREVIEW_LENGTH],
+        "tags": " ".join(word for word in words if word),
+        "severity": severity,
+        "finding_id": named["id"] if named else "",
+        "file_path": found.citations[0] if found.citations else "",
+        "plan_file": run.plan,
+        "score": -round(found.score, 4),
+    }

@@ -13,8 +13,7 @@ from typing import Final, NamedTuple
 
 from echod.mcp_server.session import ServerSession
 from echod.search.documents import DocumentKind
-from echod.search.excerpts import as_data
-from echod.search.finder import FoundDocument
+from echod.search.finder import FoundDocument, as_data
 
 PAGE_SIZE: Final = 100
 MIME_TYPE: Final = "text/markdown"

@@ -21,8 +21,7 @@ from echod import __version__
 from echod.errors import EchodError
 from echod.log import get_logger
 from echod.mcp_server import resources
-from echod.mcp_server.artifact_tool import search_artifacts
-from echod.mcp_server.memory_tools import MemoryTools
+from echod.mcp_server.memory_tools import MemoryTools, search_artifacts
 from echod.mcp_server.resources import MIME_TYPE
 from echod.mcp_server.schemas import TOOLS, Arguments, InvalidArgumentError
 from echod.mcp_server.session import ServerSession

@@ -13,8 +13,7 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from echod.app.evidence import EvidenceReader
-from echod.app.search import SearchLocations, SearchScope
+from echod.app.search import EvidenceReader, SearchLocations, SearchScope
 from echod.clock import local_date
 from echod.errors import StateError
 from echod.hooks import spool
@@ -22,12 +21,12 @@ from echod.inspection.entry_facts import read_document, record_entries
 from echod.log import get_logger
 from echod.memory.redact import redact
 from echod.paths import Paths
-from echod.projects.worktrees import main_worktree_path
+from echod.projects.discovery import main_worktree_path
 from echod.search.documents import DocumentSource
 from echod.search.finder import DocumentFinder, FoundDocument
 from echod.state.database import Database
 from echod.state.entries import EntryStore, Reference
-from echod.state.related import RelatedEntries, RelatedEntry
+from echod.state.entry_ids import RelatedEntries, RelatedEntry
 from echod.store import layout
 from echod.store.layout import Role, Store, store_at
 

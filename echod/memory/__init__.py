@@ -5,9 +5,9 @@ by one, because light callers need only `model` or `policy_model`. Read in this 
 file), `document` (from bytes to a document), `markdown` (headings), `forms` (entries), `edit`, `identity`, `findings`,
 `similarity`, `compose`, `consolidation`, `policy`, `knowledge`, `packs`, `redact`, `merge`, `lineage`, `conservation`.
 
-Two branches of a file are merged by `branches`, and of an archive by `archive_union`; `forgotten` keeps entries out.
+Two branches of a file are merged by `branches`, and of an archive by `archive_union`, which also keeps forgotten
+entries out.
 
-Modules for other packages: `archive_union`, `branches`, `confirmation`, `entry_matching`, `exposed_secrets`,
-`forgotten`, `line_diff`, `observations`, `prompt_injection`, `renames`, `reported_learning`, `roll_up`,
-`session_summary`, `shorten`, `text`.
+Modules for other packages: `archive_union`, `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
+`prompt_injection`, `renames`, `session_summary`, `shorten`, `specificity`, `text`.
 """

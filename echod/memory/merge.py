@@ -26,7 +26,7 @@ from echod.memory.identity import (
     is_truncated,
     numbered_keys,
 )
-from echod.memory.line_diff import diff_lines
+from echod.memory.lineage import diff_lines
 from echod.memory.model import Block, Document, Unreadable
 
 _Edit = tuple[int, int, list[str]]

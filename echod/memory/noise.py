@@ -15,7 +15,7 @@ from datetime import date
 from functools import cached_property
 
 from echod.memory.document import parse_block
-from echod.memory.entry_parts import learnings, split_body
+from echod.memory.edit import learnings, split_body
 from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import split_sentences
 from echod.memory.model import Block, Entry, Field, Form, Layer

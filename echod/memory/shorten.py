@@ -12,7 +12,7 @@ from itertools import groupby
 
 from echod.memory import markdown
 from echod.memory.document import count_lines, parse_block
-from echod.memory.entry_parts import BodyPart, PartKind, joined_lines, learnings, split_body
+from echod.memory.edit import BodyPart, PartKind, joined_lines, learnings, split_body
 from echod.memory.model import Block, Entry
 from echod.memory.recurrence import without_recurrence
 from echod.memory.specificity import NameCounts, states_rule

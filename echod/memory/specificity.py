@@ -1,16 +1,24 @@
-"""Judge how much a reader learns from a text: names of things in the code, what went wrong, and what to do.
+"""Judge a lesson by its words and by who learned it too: how specific it is, and whether other roles confirm it.
 
 The judgement is by words, so it is deterministic and needs no model. It ranks texts of one file against each other and
 is never shown as a number with a meaning of its own. English only; texts in other languages rank by their names.
+
+Two learnings confirm each other if both name the same rare things in the code, and share some of their other words.
+Words alone do not decide: two learnings about the same thing may have few in common, and two in the same jargon many.
+Confirmations only protect learnings and are shown. Nothing is merged because of them.
 """
 
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from echod.memory.edit import learnings, split_body
+from echod.memory.identity import entry_ids
+from echod.memory.model import Document, Layer
+from echod.memory.similarity.words import fold, jaccard, stem, tokenize
 from echod.memory.text import normalize_characters
 
 _MAX_SHARE = 0.05  # share of the texts of a file that may contain a telling name
@@ -162,3 +170,61 @@ def is_severe(text: str) -> bool:
 def states_rule(text: str) -> bool:
     """Return whether a text states a rule, with words such as always and never."""
     return _RULE.search(text[:_MAX_LENGTH]) is not None
+
+
+_MAX_ENTRIES_OF_NAME = 6  # entries that may have a name, so that it is rare
+_MIN_SHARED_NAMES = 2
+_MIN_WORDS = 0.12  # share of the words beside two shared names
+_MIN_WORDS_ALONE = 0.5  # share of the words that is enough with one shared name
+_MIN_WORD_LENGTH = 4
+_CONFIRMING_LAYERS = frozenset({Layer.ETCHED, Layer.NOTES, Layer.INSCRIBED, Layer.TRACED})
+
+
+class _Lesson(NamedTuple):
+    role: str
+    id: str
+    names: frozenset[str]
+    words: frozenset[str]
+
+
+def find_confirmations(role: str, document: Document, others: Mapping[str, Document]) -> Mapping[str, frozenset[str]]:
+    """Return entry id -> the roles in which the same lesson was learned, for the inscribed entries of a role.
+
+    The role itself is among them if another of its entries has the lesson too.
+    """
+    lessons = [*_lessons(role, document)]
+    own = len(lessons)
+    for name in sorted(others):
+        lessons += _lessons(name, others[name])
+    entries_of_name = Counter(
+        name for name, _ in {(name, (lesson.role, lesson.id)) for lesson in lessons for name in lesson.names}
+    )
+    by_name: defaultdict[str, list[int]] = defaultdict(list)
+    for number, lesson in enumerate(lessons):
+        for name in lesson.names:
+            if 1 < entries_of_name[name] <= _MAX_ENTRIES_OF_NAME:
+                by_name[name].append(number)
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for lesson in lessons[:own]:
+        shared = Counter(number for name in lesson.names for number in by_name.get(name, ()))
+        for number, names in shared.items():
+            other = lessons[number]
+            if (other.role, other.id) != (lesson.role, lesson.id) and _confirms(lesson, other, names):
+                found[lesson.id].add(other.role)
+    return {entry_id: frozenset(roles) for entry_id, roles in found.items()}
+
+
+def _confirms(one: _Lesson, other: _Lesson, shared_names: int) -> bool:
+    words = jaccard(one.words, other.words)
+    return words >= (_MIN_WORDS if shared_names >= _MIN_SHARED_NAMES else _MIN_WORDS_ALONE)
+
+
+def _lessons(role: str, document: Document) -> Sequence[_Lesson]:
+    lessons = []
+    for block, entry_id in zip(document.blocks, entry_ids(role, document), strict=True):
+        if block.entry is None or entry_id is None or block.entry.layer not in _CONFIRMING_LAYERS:
+            continue
+        for part in learnings(split_body(block.body)):
+            words = frozenset(stem(word) for word in tokenize(fold(part.words)) if len(word) >= _MIN_WORD_LENGTH)
+            lessons.append(_Lesson(role, entry_id, find_names(part.words), words))
+    return lessons

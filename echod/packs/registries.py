@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from echod.errors import os_reason
 from echod.isolation import isolated
-from echod.memory.packs.registry import REGISTRY_SIZE_LIMIT, PackListing, read_registry
+from echod.memory.packs.manifest import REGISTRY_SIZE_LIMIT, PackListing, read_registry
 from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
 

@@ -2,5 +2,5 @@
 
 `registry` and `settings` are imported by commands that must answer at once, so nothing is exported here.
 
-Modules for other packages: `discovery`, `location`, `maintenance`, `worktrees`.
+Modules for other packages: `discovery` (also the one rule for the project of a path).
 """

@@ -3,7 +3,7 @@
 The daemon, the commands and the status report share these modules, which import none of them. All are cheap to load:
 filelock and psutil are imported only when a lock is taken, or where there is no /proc.
 
-Modules for other packages: `heartbeat`, `locks`, `system`, `user_command`, `wake`.
+Modules for other packages: `heartbeat`, `locks`, `system`, `user_command`.
 """
 
 from echod.runtime.heartbeat import (
@@ -13,8 +13,10 @@ from echod.runtime.heartbeat import (
     Heartbeat,
     HeartbeatWriter,
     Liveness,
+    WakeFile,
     read_heartbeat,
     read_liveness,
+    write_wake_file,
 )
 from echod.runtime.locks import (
     AlreadyRunningError,
@@ -38,7 +40,6 @@ from echod.runtime.system import (
     is_remote_filesystem,
     read_mounts,
 )
-from echod.runtime.wake import WakeFile, write_wake_file
 
 __all__ = [
     "EVENTS_NOT_ARRIVING", "HEARTBEAT_SECONDS", "MIN_FREE_BYTES", "AlreadyRunningError", "DaemonState",

@@ -16,7 +16,7 @@ from typing import NamedTuple
 from echod.errors import os_reason
 from echod.isolation import left_alone_text
 from echod.log import get_logger
-from echod.projects.maintenance import MaintenancePolicy
+from echod.projects.settings import MaintenancePolicy
 from echod.state.job import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store

@@ -22,7 +22,7 @@ from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Layer
 from echod.memory.policy_model import PolicySettings
 from echod.memory.text import pluralize
-from echod.projects.maintenance import MaintenancePolicy, request_only_reason
+from echod.projects.settings import MaintenancePolicy, request_only_reason
 from echod.scheduler.needs import NeedSettings, NeedsReport, ReadProblem, find_needs, read_problem, stat_if_present
 from echod.sessions.needs import SessionNeedFinder
 from echod.sessions.roots import SessionError

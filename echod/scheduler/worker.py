@@ -28,7 +28,7 @@ from echod.jobs.base import (
 )
 from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
 from echod.log import get_logger
-from echod.projects.maintenance import MaintenancePolicy, request_only_reason
+from echod.projects.settings import MaintenancePolicy, request_only_reason
 from echod.scheduler.gate import ProjectGate, describe_verdict
 from echod.state.database import DatabaseUnavailableError
 from echod.state.entries import EntryStore

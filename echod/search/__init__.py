@@ -5,9 +5,8 @@ one place on the disk, and add it to `app/search.py`. The index does the rest: i
 and forgets what is gone. Neither ranking nor commands know where documents come from.
 
 Read in this order: `documents` (what is searched), `schema` (the tables, also for readers without this package),
-`index` and `writer` (follow the files), `index_file` (opens it), `words` and `ranking` (from a query to scores),
-`finder` (answers a search).
+`index` and `writer` (open it, and follow the files), `words` and `ranking` (from a query to scores), `finder` (answers
+a search).
 
-Modules for other packages: `artifacts`, `brief`, `conversation_source`, `documents`, `excerpts`, `finder`, `index`,
-`memory_source`, `schema`, `words`, `worktree`.
+Modules for other packages: `artifacts`, `brief`, `documents`, `finder`, `index`, `schema`, `sources`, `words`.
 """

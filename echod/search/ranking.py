@@ -21,8 +21,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Final, NamedTuple
 
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
-from echod.search.synonyms import synonyms
-from echod.search.words import query_words, trigrams
+from echod.search.words import query_words, synonyms, trigrams
 
 TITLE_WEIGHT: Final = 1.57
 """The weight of a word in the title; in a passage it is 1."""

@@ -1,20 +1,90 @@
 """Write the documents of one collection into the index, in a transaction that the caller runs.
 
 A document that did not change keeps its row, so that an edit of one entry costs little more than that entry.
+
+Only `writer` needs it, which is loaded when a file has changed: the redaction rules take longer to load than a search.
 """
 
 from __future__ import annotations
 
 import hashlib
+import re
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from echod.files import FileVersion
-from echod.search.documents import SearchDocument
-from echod.search.prepare import prepare
+from echod.hooks.mentions import text_mentions
+from echod.memory.prompt_injection import find_injection, might_contain_injection
+from echod.memory.redact import redact, redact_entry
+from echod.search.documents import DocumentKind, SearchDocument
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
+from echod.search.words import passages, words
+
+_LINES = re.compile(r":L?\d+(?:[-\u2013]L?\d+)?(?:,\s*L?\d+(?:[-\u2013]L?\d+)?)*$|#L\d+(?:-L?\d+)?$")
+
+
+class Citation(NamedTuple):
+    """A citation as written, its path without lines, and the last part of that path in lower case."""
+
+    text: str
+    path: str
+    name: str
+
+
+class PreparedDocument(NamedTuple):
+    """The parts of a document that the index stores. None contains a secret."""
+
+    title: str
+    body: str
+    source: str
+    suspicious: bool
+    citations: tuple[Citation, ...]
+    mentions: tuple[tuple[str, str, str], ...]
+    """The commands and errors that an entry of a memory names: kind, key and text."""
+    passages: tuple[tuple[str, ...], ...]
+    """The words of the title, then those of each passage of the text."""
+
+
+def prepare(document: SearchDocument) -> PreparedDocument:
+    """Return the parts of a document for the index."""
+    title, source = redact(document.title).text, redact(document.source).text
+    redaction = redact_entry(document.body)
+    body = redaction.text
+    clean_lines = frozenset() if redaction.spans else frozenset(document.body.split("\n"))
+    text = body if document.text is None else _redact_unless_clean(document.text, clean_lines)
+    clean_body = "" if redaction.spans else document.body
+    citations = tuple(dict.fromkeys(_citation(cite, clean_body) for cite in document.citations))
+    origin = " ".join([source, *(citation.text for citation in citations)])
+    return PreparedDocument(
+        title=title,
+        body=body,
+        source=source,
+        suspicious=might_contain_injection(body) and find_injection(f"{title}\n{body}") is not None,
+        citations=citations,
+        mentions=tuple(text_mentions(body)) if document.kind is DocumentKind.MEMORY else (),
+        passages=(tuple(words(title, umlauts=True)), *_passage_words(text, origin)),
+    )
+
+
+def _passage_words(text: str, origin: str) -> Iterator[tuple[str, ...]]:
+    for passage in passages(text):
+        yield tuple(words(passage, umlauts=True))
+    if origin.strip():
+        yield tuple(words(origin))
+
+
+def _redact_unless_clean(text: str, clean_lines: frozenset[str]) -> str:
+    """Redact a text, unless all its lines are known to be without secrets: redaction is the slowest part."""
+    return text if clean_lines.issuperset(text.split("\n")) else redact_entry(text).text
+
+
+def _citation(text: str, clean_body: str) -> Citation:
+    clean = text if text in clean_body else redact(text).text
+    path = _LINES.sub("", clean)
+    return Citation(clean, path, path.rpartition("/")[2].lower())
+
 
 _MIN_SIMILAR_LENGTH: Final = 4
 """Shorter words are not looked up by similarity."""
@@ -53,8 +123,8 @@ class CollectionWriter:
     def delete_file(self, file: int) -> None:
         """Delete a file and its documents."""
         rows = self._connection.execute("SELECT id, passages FROM document WHERE file = ?", (file,)).fetchall()
-        for document, passages in rows:
-            self._delete_document(document, passages)
+        for document, count in rows:
+            self._delete_document(document, count)
         self._connection.execute("DELETE FROM file WHERE id = ?", (file,))
 
     def write_file(self, content: FileContent) -> None:
@@ -79,8 +149,8 @@ class CollectionWriter:
             )
         known: defaultdict[str, list[tuple[int, int, int]]] = defaultdict(list)
         select = "SELECT digest, id, line, passages FROM document WHERE file = ? ORDER BY id DESC"
-        for digest, document, line, passages in connection.execute(select, (file,)).fetchall():
-            known[digest].append((document, line, passages))
+        for digest, document, line, count in connection.execute(select, (file,)).fetchall():
+            known[digest].append((document, line, count))
         new: list[tuple[str, SearchDocument]] = []
         moved: list[tuple[int, int]] = []
         for found in content.documents:
@@ -92,8 +162,8 @@ class CollectionWriter:
             else:
                 new.append((digest, found))
         connection.executemany("UPDATE document SET line = ? WHERE id = ?", moved)
-        for document, _, passages in (row for rows in known.values() for row in rows):
-            self._delete_document(document, passages)
+        for document, _, count in (row for rows in known.values() for row in rows):
+            self._delete_document(document, count)
         for digest, found in new:
             self._insert_document(file or 0, digest, found)
 

@@ -23,9 +23,9 @@ from echod.memory.conversation.archive import (
 from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.index import entry_archive, find_row, put_entry, render_entry, set_row
 from echod.memory.conversation.model import ArchiveOrigin, format_session_duration, utc_timestamp
+from echod.sessions.dialects import CHUNK_BYTES
 from echod.sessions.ingest import Intake, copy_chunks
 from echod.sessions.journal import RootJournal, RootRecord, Staged
-from echod.sessions.lines import CHUNK_BYTES
 from echod.sessions.receipts import (
     Receipt,
     SourceRange,

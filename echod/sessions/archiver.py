@@ -3,6 +3,9 @@
 The order in one change is: the archive, its receipt, the row in ARCHIVE.md, the entry in EPHEMERAL.md. All are written
 or none (`journal`). A summary by the user's command comes afterwards, as a change of its own, so that no conversation
 waits for a model.
+
+The answer is searched for secrets like everything else. `echod.runtime.user_command` runs it. A module of its own,
+so that commands that only list archives do not load it.
 """
 
 from __future__ import annotations
@@ -18,8 +21,8 @@ from typing import BinaryIO, Final, NamedTuple
 from echod.errors import os_reason
 from echod.files import file_version
 from echod.log import get_logger
-from echod.memory.conversation.body import BodyWriter
-from echod.memory.conversation.digest import ConversationDigest
+from echod.memory.conversation.archive import ArchiveSummary, BodyWriter
+from echod.memory.conversation.digest import ConversationDigest, SummaryAnswerError, parse_summary, summary_prompt
 from echod.memory.conversation.model import (
     ArchiveOrigin,
     NotATranscriptError,
@@ -27,12 +30,19 @@ from echod.memory.conversation.model import (
     TranscriptMessage,
     utc_timestamp,
 )
+from echod.runtime.user_command import UserCommandError
 from echod.sessions.archive_writer import ArchiveDraft, ArchiveWriter, BaseArchive, SessionOutcome
-from echod.sessions.dialects import UnreadableTranscriptError, open_transcript, peek, session_id_of
+from echod.sessions.dialects import (
+    LineReader,
+    UnreadableTranscriptError,
+    open_transcript,
+    peek,
+    session_id_of,
+    tail_digest,
+)
 from echod.sessions.forget import finish_forgetting
-from echod.sessions.ingest import Ingester, Intake
+from echod.sessions.ingest import Ingester, Intake, without_secrets
 from echod.sessions.journal import ChangedMeanwhileError, RootJournal, RootRecord, Tracer, ignore_step
-from echod.sessions.lines import LineReader, tail_digest
 from echod.sessions.receipts import (
     Decision,
     SourceRange,
@@ -44,8 +54,27 @@ from echod.sessions.receipts import (
     write_decision,
 )
 from echod.sessions.roots import SessionError, SessionRoot
-from echod.sessions.summaries import Summarizer, summarize_digest
 from echod.state.session_log import SessionLog, SourceRecord, SourceState
+
+Summarizer = Callable[[str], str]
+"""Returns the answer to a prompt. Raises `UserCommandError`."""
+
+
+def summarize_digest(
+    summarizer: Summarizer, digest: ConversationDigest
+) -> tuple[ArchiveSummary, tuple[str, ...]] | str:
+    """Return the summary and topics of a conversation by the user's command, or why there is none."""
+    try:
+        found = parse_summary(summarizer(summary_prompt(digest.condensed)))
+    except (UserCommandError, SummaryAnswerError) as error:
+        return str(error)
+    summary = ArchiveSummary(
+        without_secrets(found.text).text,
+        tuple(without_secrets(text).text for text in found.decisions),
+        tuple(without_secrets(text).text for text in found.actions),
+    )
+    return summary, tuple(without_secrets(topic).text for topic in found.topics)
+
 
 log = get_logger(__name__)
 

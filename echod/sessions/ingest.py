@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, BinaryIO
 
-from echod.memory.conversation.body import BodyWriter, Redacted, redact_item
+from echod.memory.conversation.archive import BodyWriter, Redacted, redact_item
 from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.model import (
     ConversationItem,
@@ -24,8 +24,7 @@ from echod.memory.conversation.model import (
     Utterance,
 )
 from echod.memory.redact import redact
-from echod.sessions.dialects import DIALECTS, LINE_PADDING, Dialect, parse_line
-from echod.sessions.lines import LineReader
+from echod.sessions.dialects import DIALECTS, LINE_PADDING, Dialect, LineReader, parse_line
 
 
 @dataclass(slots=True)

@@ -22,7 +22,7 @@ from echod.memory.conversation.model import (
     parse_timestamp,
     record_key,
 )
-from echod.sessions.lines import LineReader
+from echod.sessions.dialects import LineReader
 from echod.sessions.roots import SessionError
 
 HISTORY: Final = "history.jsonl"

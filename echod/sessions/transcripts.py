@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from echod.files import read_regular
 from echod.log import get_logger
-from echod.projects.worktrees import main_worktree_path
+from echod.projects.discovery import main_worktree_path
 from echod.sessions.dialects import UnreadableTranscriptError, open_transcript, peek, session_id_of
 
 log = get_logger(__name__)

@@ -4,9 +4,8 @@ Other packages import the modules by path, since read-only commands need only so
 
 - `database`, `schema`, `repair`: the file, its transactions, its tables, and its rebuild after damage.
 - `job`, `queue`, `job_rows`: jobs, the queue, and its read-only view.
-- `entries`, `entry_ids`: data about entries; `fingerprints`: the lines that they cite; `related`: groups of related
-  entries.
-- `review_answers`: answers to review items; `decisions`: what survives a lost database.
-- `workflow_log`, `hook_events`: workflows that were seen or declared, and completed tasks.
-- `session_log`: how far the transcripts of sessions were read.
+- `entries`, `entry_ids`: data about entries and groups of them; `fingerprints`: the lines that they cite.
+- `decisions`: answers to review items, and what survives a lost database.
+- `workflow_log`: workflows that were seen or declared.
+- `session_log`: how far the transcripts of sessions were read, and what hooks reported.
 """

@@ -17,10 +17,9 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.memory.model import Layer
-from echod.state.activity import SELECT_REFERENCING_RUNS, active_days, count_runs_since, recent_runs
 from echod.state.database import Database
-from echod.state.decisions import save_all_decisions, save_decisions
-from echod.state.review_answers import QuestionSubjects, ReviewAnswers
+from echod.state.decisions import QuestionSubjects, ReviewAnswers, save_all_decisions, save_decisions
+from echod.state.workflow_log import SELECT_REFERENCING_RUNS, active_days, count_runs_since, recent_runs
 
 if TYPE_CHECKING:  # both modules import the redaction rules and policies, which readers of pins do not need
     from echod.memory.entry_matching import PresentEntry

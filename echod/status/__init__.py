@@ -1,1 +1,1 @@
-"""The status report: `collect` composes it, with the doc packs of `packs`."""
+"""The status report: `collect` composes it, with the doc packs and conversations of `sections`."""

@@ -34,7 +34,7 @@ from echod.contract.status import (
 )
 from echod.errors import StateError
 from echod.files import write_runtime_file
-from echod.inbox.recall_log import list_offers
+from echod.inbox.spool import list_offers
 from echod.inspection import InspectionCache, RestoredFindings, find_restored_findings
 from echod.isolation import isolated
 from echod.paths import Paths, insecure_directory_warnings
@@ -44,8 +44,7 @@ from echod.runtime.system import MIN_FREE_BYTES, has_free_space
 from echod.state.job import MANUAL_KINDS, Job, JobState
 from echod.state.job_rows import QueueView
 from echod.state.repair import LOST_WITH_DATABASE, list_damaged_copies
-from echod.status.packs import PackStatus
-from echod.status.sessions import SessionStatus
+from echod.status.sections import PackStatus, SessionStatus
 from echod.store import layout
 from echod.store.layout import Role, RoleListing, Store
 from echod.store.skipped import SkippedItem, find_skipped

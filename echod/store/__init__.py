@@ -5,17 +5,16 @@ Other packages import its modules, not this package, because most callers need o
     layout, errors, limits, git   paths, values and checks, without reading memory
     reader, snapshot              read-only access to stores and their journal
     engine, session, undo         writing: the engine, a role held for one job, the result of an undo
-    append, role_lock             a note without a commit, and the lock of other writers
+    role_lock                     the lock of other writers
     changes                       the values that jobs pass to a session
     leftovers, private_directory  files of echod's own in a store
     skipped                       files that look like memory and are not used
-    create, capabilities, fs      new stores and roles, the file system's abilities, safe system calls
+    create, fs                    new stores and roles, notes without a commit, safe system calls
     commit.steps                  the steps of a commit, for tracers
     journal.notices, .retention   items for the user, and the deletion of a store's journal
 
 All other modules are internal.
 
-Modules for other packages: `append`, `capabilities`, `changes`, `create`, `engine`, `errors`, `fs`, `git`, `layout`,
-`leftovers`, `limits`, `private_directory`, `reader`, `role_lock`, `session`, `skipped`, `snapshot`,
-`undo`.
+Modules for other packages: `changes`, `create`, `engine`, `errors`, `fs`, `git`, `layout`, `leftovers`, `limits`,
+`private_directory`, `reader`, `role_lock`, `session`, `skipped`, `snapshot`, `undo`.
 """

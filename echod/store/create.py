@@ -1,19 +1,33 @@
-"""Create stores and roles: directories, and memory files that contain only their header.
+"""Create stores and roles, and append to memory files as agents do: without lock, lease or record in the journal.
 
 Existing files are never changed. Below the project no symbolic link is followed. A file appears whole or not at all.
+
+For a note of the user's that must not wait for other programs. A commit that runs at the same time treats the text like
+any other program's: it is merged from the displaced file. A module of its own because everything else that writes
+memory goes through the commit engine.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from echod.errors import UsageError
+from echod.files import full_fsync, write_all
 from echod.memory.document import new_memory_file
+from echod.memory.model import MAX_FILE_BYTES
 from echod.paths import PRIVATE_DIR_MODE
 from echod.store.errors import as_store_error
-from echod.store.fs import NEW_FILE_MODE, Dir, create_durable_file, make_dir, open_dir, rename_noreplace_or_link
+from echod.store.fs import (
+    NEW_FILE_MODE,
+    Dir,
+    create_durable_file,
+    make_dir,
+    open_dir,
+    read_all,
+    rename_noreplace_or_link,
+)
 from echod.store.layout import MEMORY, ROLE_NAME, Role, Store
 
 DEFAULT_ROLES = ("planner", "workers", "reviewer", "auditor", "team", "orchestrator", "notes", "observations")
@@ -93,3 +107,19 @@ def _create_memory(directory: Dir, data: bytes, staged_name: str) -> None:
     except FileExistsError:
         directory.unlink(staged_name)  # another process was faster, and its file is kept
     directory.sync()
+
+
+def append_to_memory(role: Role, addition: Callable[[bytes], bytes]) -> None:
+    """Append to the memory file of a role, which is created if it is missing.
+
+    `addition` gets the present content and returns the text for its end, which is written at once and durably.
+
+    Raises:
+        StoreError: the file system failed, or something else than a plain file is in the way.
+    """
+    with as_store_error("append to", role.memory), ensure_directory(role.store.project, role.path) as directory:
+        with directory.open(MEMORY, os.O_RDWR | os.O_APPEND | os.O_CREAT) as file:
+            text = addition(read_all(file, MAX_FILE_BYTES))
+            write_all(file, text)
+            full_fsync(file)
+        directory.sync()

@@ -1,4 +1,4 @@
-"""System calls relative to open directories, so that no symbolic link is ever followed.
+"""System calls relative to open directories, which follow no symbolic link, and a probe of the file system.
 
 Knows nothing of memory, records or jobs. In this order: `Dir`, an open directory (a path component that is replaced by
 a symbolic link after it was opened changes nothing); reading and writing through descriptors; the two renames that
@@ -8,6 +8,9 @@ A read lease is the kernel's guarantee that no process has a file open for writi
 Leases exist on Linux only (`F_SETLEASE`). Elsewhere, on file systems without leases and for files of other users the
 result is `UNKNOWN`, and the caller must rely on the file being unchanged for a while. Hold a lease for microseconds: a
 writer that opens the file with O_NONBLOCK fails while it is held.
+
+Without exchange a file that is replaced in the wrong microsecond is lost, and without leases open writers cannot be
+detected. Such a store is written only when its files have been unchanged for a while, and `doctor` reports it.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ import stat
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
 from echod.files import full_fsync, write_all
+from echod.paths import PRIVATE_FILE_MODE
 
 NEW_DIR_MODE = 0o777  # less the umask, like any other program's new directory
 NEW_FILE_MODE = 0o666  # less the umask, like any other program's new file
@@ -224,3 +228,73 @@ def _take_lease(fd: int) -> OpenWriters:
     except OSError as error:
         return OpenWriters.SOME if error.errno == errno.EAGAIN else OpenWriters.UNKNOWN
     return OpenWriters.NONE
+
+
+_ONE, _OTHER = ".echod-probe-one", ".echod-probe-two"
+
+
+class Capabilities(NamedTuple):
+    """The supported operations: atomic exchange of two names, read leases, a second name for a file."""
+
+    exchange: bool
+    lease: bool
+    hard_link: bool
+
+    @property
+    def full(self) -> bool:
+        """True if every promise holds here."""
+        return self.exchange and self.lease
+
+
+@dataclass(slots=True)
+class CapabilityCache:
+    """Capabilities by device, probed once in each process."""
+
+    _by_device: dict[int, Capabilities] = field(default_factory=dict)
+
+    def get(self, directory: Dir) -> Capabilities:
+        """Return the capabilities of an open directory."""
+        device = os.fstat(directory.fd).st_dev
+        if device not in self._by_device:
+            self._by_device[device] = _probe_directory(directory)
+        return self._by_device[device]
+
+
+def probe(directory: Path) -> Capabilities:
+    """Return the capabilities of a directory. Raise an `OSError` if it is not writable or the disk is full."""
+    with open_dir(directory, ()) as opened:
+        return _probe_directory(opened)
+
+
+def _probe_directory(directory: Dir) -> Capabilities:
+    try:
+        for name in (_ONE, _OTHER):
+            directory.unlink(name)
+            with directory.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, PRIVATE_FILE_MODE):
+                pass
+        return Capabilities(_supports_exchange(directory), _supports_lease(directory), _supports_hard_link(directory))
+    finally:
+        for name in (_ONE, _OTHER):
+            directory.unlink(name)
+
+
+def _supports_exchange(directory: Dir) -> bool:
+    before = directory.inode(_ONE)
+    try:
+        exchange(directory, _ONE, directory, _OTHER)
+    except RenameUnsupportedError:
+        return False
+    return directory.inode(_OTHER) == before
+
+
+def _supports_lease(directory: Dir) -> bool:
+    with directory.open(_ONE, os.O_RDONLY) as fd, read_lease(fd) as writers:
+        return writers is OpenWriters.NONE
+
+
+def _supports_hard_link(directory: Dir) -> bool:
+    directory.unlink(_OTHER)
+    with suppress(OSError):
+        os.link(_ONE, _OTHER, src_dir_fd=directory.fd, dst_dir_fd=directory.fd)
+        return True
+    return False

@@ -19,9 +19,9 @@ from echod.files import FileVersion, read_regular
 from echod.isolation import isolated
 from echod.log import get_logger
 from echod.memory.model import MAX_FILE_BYTES, Document
-from echod.store.capabilities import CapabilityCache
 from echod.store.commit.context import CommitContext, ParseCache, Tracer, no_trace
 from echod.store.errors import AlreadyUndoneError, RefusedError, StoreError, as_store_error
+from echod.store.fs import CapabilityCache
 from echod.store.journal.files import BlobMissingError, version_of
 from echod.store.journal.journal import Journal, RoleJournal
 from echod.store.journal.notices import (
@@ -34,8 +34,7 @@ from echod.store.journal.notices import (
     read_notices,
     read_questions,
 )
-from echod.store.journal.records import CommitRecord, RecordState, WriteRecord
-from echod.store.journal.timeline import Reading, Timeline
+from echod.store.journal.records import CommitRecord, Reading, RecordState, Timeline, WriteRecord
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory, open_role_directory

@@ -22,8 +22,17 @@ from echod.memory.text import pluralize
 from echod.store.create import ensure_directory
 from echod.store.errors import RefusedError, as_store_error
 from echod.store.layout import ARCHIVE, STORE_DIRS, Role, Store, find_roles, find_stores
-from echod.sync.git import GitError, run_git, without_credentials
-from echod.sync.repository import MARKER, TRAVELS, MemoryRepository, RemoteSettings, check_marker, marker_content
+from echod.sync.repository import (
+    MARKER,
+    TRAVELS,
+    GitError,
+    MemoryRepository,
+    RemoteSettings,
+    check_marker,
+    marker_content,
+    run_git,
+    without_credentials,
+)
 
 _MAX_ROUNDS: Final = 5
 """How often another machine may be faster with a push before this one gives up until the next time."""

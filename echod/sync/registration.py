@@ -20,7 +20,7 @@ from typing import Final, NamedTuple
 from echod.errors import EchodError, os_reason
 from echod.files import read_regular
 from echod.store.layout import Store
-from echod.sync.git import GitError, run_git
+from echod.sync.repository import GitError, run_git
 
 ATTRIBUTES_FILE: Final = ".gitattributes"
 ATTRIBUTE: Final = "merge=echod"

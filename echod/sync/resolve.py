@@ -20,7 +20,7 @@ from echod.memory.merge import MergeFailure
 from echod.memory.model import MAX_FILE_BYTES
 from echod.store.layout import Store
 from echod.sync.driver import DEFAULT_MARKER_SIZE, is_archive
-from echod.sync.git import GitError, run_git
+from echod.sync.repository import GitError, run_git
 
 
 class ResolutionState(StrEnum):

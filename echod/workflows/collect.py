@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from echod.workflows import files
-from echod.workflows.markers import agents, edits, git, state_files
+from echod.workflows.markers import agents, edits, state_files
 from echod.workflows.markers.arcs import ARC_DIRECTORIES, read_checkpoints, read_loops
 from echod.workflows.model import (
     NO_OWNER,
@@ -69,7 +69,7 @@ def collect_observations(
         *state_files.read_locks(root, processes),
         *team_markers,
         *(agents.read_sessions(claude_home, root, processes) if claude_home else ()),
-        *git.read_markers(root, stores),
+        *edits.read_markers(root, stores),
     )
     changes, editors = edits.read_edits(root, stores, changed_since, own_mtime, processes)
     text = (

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from random import Random
 
-from echod.memory.consolidation.intake import FindingsFile
+from echod.memory.consolidation.deduplicate import FindingsFile
 
 DAY = date(2026, 3, 1)
 

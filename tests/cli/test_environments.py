@@ -14,7 +14,7 @@ from echod import paths
 from echod.cli.output import short_path
 from echod.errors import ConfigurationError
 from echod.paths import expand_home, home_directory, paths_from_environment
-from echod.projects.location import ProjectLocator
+from echod.projects.discovery import ProjectLocator
 from echod.service.paths import state_of_service
 from tests.support import Home, make_project, running_daemon
 

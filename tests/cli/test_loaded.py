@@ -162,7 +162,7 @@ def test_the_list_of_commands_loads_no_command(home: Home, words: str) -> None:
     ("words", "commands"),
     [
         ("gate --help", {"gate"}),
-        ("jobs -h", {"jobs"}),
+        ("config -h", {"config"}),
         ("review accept --help", {"review"}),
         ("help prune", {"help", "prune"}),
     ],

@@ -23,16 +23,15 @@ from echod.daemon import status_publisher
 from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonLoop
-from echod.daemon.notify import Notifier
-from echod.daemon.search_indexer import SearchIndexer
+from echod.daemon.status_publisher import Notifier
 from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
+from echod.daemon.upkeep import SearchIndexer
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
 from echod.errors import EchodError
 from echod.projects.registry import ProjectRegistry
-from echod.runtime.heartbeat import HeartbeatWriter, read_heartbeat
+from echod.runtime.heartbeat import HeartbeatWriter, WakeFile, read_heartbeat
 from echod.runtime.locks import daemon_lock, this_process
-from echod.runtime.wake import WakeFile
 from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import queue_maintenance
 from echod.scheduler.worker import FinishedJob

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.notify import Notifier
+from echod.daemon.status_publisher import Notifier
 
 PID = 4711
 

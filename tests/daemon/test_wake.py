@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.runtime.wake import WakeFile, write_wake_file
+from echod.runtime.heartbeat import WakeFile, write_wake_file
 from tests.daemon.watcher_harness import WatcherHarness
 
 

@@ -12,12 +12,12 @@ import pytest
 
 from echod.hooks import recall, recall_settings
 from echod.hooks.offers import MAX_SESSIONS, session_file
-from echod.inbox.recall_log import list_offers
+from echod.inbox.spool import list_offers
 from echod.paths import paths_from_environment
 from echod.projects.settings import SETTINGS_FILES, read_project_settings
 from echod.search import schema
 from echod.search.finder import DocumentFinder
-from echod.search.memory_source import MemorySource
+from echod.search.sources import MemorySource
 from echod.settings.loader import load_settings
 from echod.store.layout import find_stores
 from tests.hooks.events import run_hook

@@ -17,7 +17,7 @@ from echod.files import insecure_file_warnings, open_private_log, write_private
 from echod.hooks import spool, summary
 from echod.log_setup import _escape_values
 from echod.memory.document import MAX_PARSED_BYTES, estimate_parsed_bytes, parse
-from echod.memory.line_diff import MAX_CHANGED_LINES, diff_lines
+from echod.memory.lineage import MAX_CHANGED_LINES, diff_lines
 from echod.memory.model import Unreadable, UnreadableKind
 from echod.packs.registries import find_registry_directory
 from echod.paths import (
@@ -27,8 +27,8 @@ from echod.paths import (
     make_private_directory,
     paths_from_environment,
 )
+from echod.projects.discovery import main_worktree_path
 from echod.projects.registry import expand_globs
-from echod.projects.worktrees import main_worktree_path
 from echod.service.base import ManagedFile, ServiceError
 from echod.settings.loader import read_settings_file
 from echod.state.database import Database, DatabaseDamagedError

@@ -9,7 +9,7 @@ import pytest
 
 from echod.errors import EchodError
 from echod.jobs.packs import MANIFEST_CHANGES_FILE, sync_manifests
-from echod.packs.check import check_packs
+from echod.packs.installed import check_packs
 from tests.hostile.conftest import SECRET_OUTSIDE, snapshot_tree
 from tests.hostile.test_places import SHAPES
 from tests.packs.conftest import PackStore, pack_store, team

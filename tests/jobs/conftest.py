@@ -21,11 +21,11 @@ from echod.jobs.base import JobOutcome, JobResources
 from echod.memory.document import parse
 from echod.memory.model import Document, Form
 from echod.memory.policy import PolicySettings
-from echod.projects.location import ProjectLocator
+from echod.projects.discovery import ProjectLocator
 from echod.settings.values import DEFAULT_TEAMS
 from echod.state.database import Database
 from echod.state.entries import EntryStore
-from echod.state.hook_events import EventCount, HookEventLog
+from echod.state.session_log import EventCount, HookEventLog
 from echod.store.changes import CommitGate, no_gate
 from echod.store.engine import Engine
 from echod.store.layout import Role, Store

@@ -16,8 +16,8 @@ from echod.errors import UsageError
 from echod.jobs import ingest
 from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.memory.policy import PolicySettings
-from echod.memory.reports.validation import MAX_ANSWER_BYTES
-from echod.projects.maintenance import MaintenancePolicy
+from echod.memory.reports.intake import MAX_ANSWER_BYTES
+from echod.projects.settings import MaintenancePolicy
 from echod.runtime.user_command import UserCommand
 from echod.scheduler.needs import NeedSettings, find_needs
 from echod.state.job import JobKind

@@ -13,7 +13,7 @@ import pytest
 
 from echod.inspection import InspectionCache
 from echod.memory.policy import PolicySettings
-from echod.projects.maintenance import MaintenancePolicy
+from echod.projects.settings import MaintenancePolicy
 from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.state.database import Database

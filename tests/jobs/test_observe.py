@@ -9,7 +9,7 @@ import pytest
 
 from echod.inbox.inbox import DropReason, Inbox
 from echod.jobs.base import JobBlocked, JobDone
-from echod.state.hook_events import HookEventLog
+from echod.state.session_log import HookEventLog
 from echod.store.errors import BusyError
 from tests.hooks.events import rune_team_event, teammate_event
 from tests.jobs.conftest import Workspace

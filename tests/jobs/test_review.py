@@ -27,10 +27,10 @@ from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
 from echod.memory.policy import PolicySettings, read_archive
-from echod.projects.maintenance import MaintenancePolicy
+from echod.projects.settings import MaintenancePolicy
 from echod.state.database import Database
+from echod.state.decisions import ReviewAnswer
 from echod.state.entries import EntryStore
-from echod.state.review_answers import ReviewAnswer
 from echod.store.changes import no_gate
 from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine

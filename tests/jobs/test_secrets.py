@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.daemon.secret_scan import MAX_DELAY_SECONDS, QUIET_SECONDS, STEP_BUDGET_BYTES, STEP_SECONDS, SecretScanTask
+from echod.daemon.upkeep import MAX_DELAY_SECONDS, QUIET_SECONDS, STEP_BUDGET_BYTES, STEP_SECONDS, SecretScanTask
 from echod.inspection import InspectionCache, secrets
 from echod.inspection.secrets import SecretScanner, list_scan_candidates
 from echod.store.layout import Role, Store

@@ -24,8 +24,7 @@ import pytest
 from echod.daemon.event_health import CANARY_INTERVAL_SECONDS
 from echod.daemon.event_health import CANARY_TIMEOUT_SECONDS as CANARY_SECONDS
 from echod.daemon.status_publisher import STATUS_WRITE_SECONDS
-from echod.runtime.heartbeat import HEARTBEAT_MAX_AGE_SECONDS, HEARTBEAT_SECONDS, WORKER_STALL_SECONDS
-from echod.runtime.wake import write_wake_file
+from echod.runtime.heartbeat import HEARTBEAT_MAX_AGE_SECONDS, HEARTBEAT_SECONDS, WORKER_STALL_SECONDS, write_wake_file
 from tests.support import Daemon, Home, finding_text, make_project, running_daemon, start_daemon, until
 
 pytestmark = pytest.mark.timeout(300)

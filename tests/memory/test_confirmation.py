@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from echod.memory.confirmation import find_confirmations
+from echod.memory.specificity import find_confirmations
 from tests.memory.policy.samples import entry, entry_ids_by_title, memory_document
 
 POOL = "Close `db_pool` before `os.fork()`, because workers share the sockets of the parent."

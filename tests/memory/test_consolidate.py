@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidation.intake import FindingsFile
+from echod.memory.consolidation.deduplicate import FindingsFile
 from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids

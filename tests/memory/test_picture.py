@@ -7,18 +7,20 @@ import re
 from collections.abc import Sequence
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echod.cli.commands import picture as terminal
 from echod.cli.commands.picture import _to_drawn_role
 from echod.contract.picture import PictureReport
 from echod.contract.status import to_json
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.picture import page, terminal
+from echod.memory.picture import page
 from echod.memory.picture.series import (
     NOT_KNOWN,
     OTHER_PROGRAMS,
@@ -60,7 +62,7 @@ def archived(title: str, back: int, rule: Rule = Rule.EXPIRED, job: int | None =
     )
 
 
-def change(back: int, before: Document, after: Document, job: int = 1, **values: object) -> CommittedChange:
+def change(back: int, before: Document, after: Document, job: int = 1, **values: Any) -> CommittedChange:
     return CommittedChange(day(back), "consolidate", job, before, after)._replace(**values)
 
 
@@ -70,7 +72,7 @@ def drawn(history: RoleHistory, max_periods: int = 400) -> RolePicture:
     return picture
 
 
-def role(**values: object) -> RoleHistory:
+def role(**values: Any) -> RoleHistory:
     return RoleHistory("reviewer", "/p/.rune/echoes", 150)._replace(**values)
 
 

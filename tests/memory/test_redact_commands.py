@@ -9,7 +9,7 @@ import pytest
 
 from echod.memory.redact import find_secrets, redact
 from echod.memory.redact.commands import CLIENT_PATTERNS, compiled
-from echod.memory.redact.vendors import ANCHORED_FORMS, PREFIXED_FORMS, VENDOR_FORMS, compiled_form
+from echod.memory.redact.patterns import ANCHORED_FORMS, PREFIXED_FORMS, VENDOR_FORMS, compiled_form
 from tests.bench.secrets.field import INNOCENT_LINES, SECRET_LINES, fill_line
 from tests.hostile.bombs import slow_texts
 

@@ -14,11 +14,17 @@ from hypothesis import strategies as st
 from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document, Layer
 from echod.memory.reports.history import ReportHistory, SeenFinding, is_same_flaw
-from echod.memory.reports.intake import ReportIntake, SourceReport, take_reports
+from echod.memory.reports.intake import (
+    ReportIntake,
+    SourceReport,
+    ValidationAnswerError,
+    parse_verdict,
+    take_reports,
+    validation_prompt,
+)
 from echod.memory.reports.learnings import Candidate, LearnedMemory, find_learnings, with_learnings
 from echod.memory.reports.model import MAX_ITEMS, REPORT_ROLES, FindingSeverity, Report, ReportKind, Status
 from echod.memory.reports.reader import read_report
-from echod.memory.reports.validation import ValidationAnswerError, parse_verdict, validation_prompt
 from tests.memory.made_reports import RECURRING, MadeFinding, marker, month_of_reviews, tome
 from tests.support import corpus
 

@@ -17,12 +17,13 @@ from echod.memory.solutions.document import (
     SolutionCategory,
     SolutionConfidence,
     SolutionDocument,
+    SolutionParts,
     UnreadableSolution,
     VerifiedBy,
+    extract_parts,
     read_solution,
     render_solution,
 )
-from echod.memory.solutions.extraction import SolutionParts, extract_parts
 from echod.memory.solutions.promotion import (
     EntryReference,
     entry_digest,

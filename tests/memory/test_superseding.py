@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.consolidation.deduplicate import SupersedeProblem
-from echod.memory.consolidation.intake import FindingsFile
+from echod.memory.consolidation.deduplicate import FindingsFile, SupersedeProblem
 from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids

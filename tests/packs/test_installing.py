@@ -10,8 +10,7 @@ import pytest
 from echod.jobs.base import JobBlocked, JobDone
 from echod.jobs.packs import sync_manifests, write_manifest
 from echod.memory.packs.manifest import PackManifest
-from echod.packs.check import UpdateStatus
-from echod.packs.installed import manifest_path
+from echod.packs.installed import UpdateStatus, manifest_path
 from echod.store.errors import RefusedError
 from echod.store.layout import DIRTY_MARKER, global_store
 from tests.packs.conftest import PackStore, pack_text

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse
 from echod.memory.model import Document
+from echod.memory.packs.elevation import UpgradeResult, upgrade_pack
 from echod.memory.packs.manifest import (
     ExpectedManifest,
     ManifestChange,
@@ -19,7 +20,6 @@ from echod.memory.packs.manifest import (
     expected_manifest,
     read_manifest_changes,
 )
-from echod.memory.packs.upgrade import UpgradeResult, upgrade_pack
 
 MINE = "## Notes \u2014 mine (2026-11-01)\n**Source**: user:remember\n- my own\n"
 

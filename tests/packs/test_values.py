@@ -21,8 +21,8 @@ from echod.memory.packs.manifest import (
     is_stale,
     is_version,
     read_manifest,
+    read_registry,
 )
-from echod.memory.packs.registry import read_registry
 
 NOW = datetime(2026, 11, 20, 12, 0, tzinfo=timezone(timedelta(hours=2)))
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from echod.jobs.base import JobDone, JobResources
-from echod.jobs.move_layout import move_role
+from echod.jobs.migrate import move_role
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import PolicySettings

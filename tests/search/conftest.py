@@ -7,7 +7,7 @@ import pytest
 
 from echod.search.documents import DocumentKind, DocumentSource
 from echod.search.finder import DEFAULT_KINDS, DocumentFinder, FoundDocument, SearchRequest
-from echod.search.memory_source import ArchiveSource, MemorySource
+from echod.search.sources import ArchiveSource, MemorySource
 from echod.store.layout import find_stores
 
 ALL_KINDS = frozenset(DocumentKind)

@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.search import index_file
+from echod.search import index
 from echod.search.documents import DocumentKind
 from echod.search.finder import DocumentFinder, SearchRequest
-from echod.search.index_file import open_index
+from echod.search.index import open_index
 from tests.search.conftest import ALL_KINDS, Library, entry
 from tests.support import run_in_child
 
@@ -197,7 +197,7 @@ def test_a_directory_in_place_of_the_index_gives_an_answer_and_a_sentence(librar
 def test_while_another_process_writes_only_unchanged_files_are_answered_from(
     library: Library, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(index_file, "BUSY_TIMEOUT_SECONDS", 0.05)
+    monkeypatch.setattr(index, "BUSY_TIMEOUT_SECONDS", 0.05)
     library.write("reviewer", entry("First", "about walnuts"))
     changed = library.write("planner", entry("Second", "old walnuts"))
     library.find("walnuts")

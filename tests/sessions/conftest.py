@@ -10,10 +10,9 @@ import pytest
 
 from echod.memory.conversation.model import ArchiveOrigin
 from echod.sessions.archive_writer import SessionOutcome
-from echod.sessions.archiver import Archiver, SessionSource
+from echod.sessions.archiver import Archiver, SessionSource, Summarizer
 from echod.sessions.journal import Tracer, ignore_step
 from echod.sessions.roots import SessionRoot
-from echod.sessions.summaries import Summarizer
 from echod.state.database import Database
 from echod.state.session_log import SessionLog
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from echod.memory.conversation import claude, codex
 from echod.memory.conversation.model import Skipped, TranscriptMessage, Utterance
-from echod.sessions import lines
-from echod.sessions.lines import LineReader
+from echod.sessions import dialects
+from echod.sessions.dialects import LineReader
 from echod.sessions.roots import SessionError
 from echod.sessions.transcripts import TranscriptFinder, host_retention_days, project_slug
 from tests.sessions.conftest import Archives
@@ -276,12 +276,12 @@ class TestLines:
     @given(st.lists(st.binary(max_size=40).map(lambda one: one.replace(b"\n", b"")), max_size=8), st.integers(1, 9))
     def test_lines_are_the_same_whatever_the_size_of_a_read(self, parts: list[bytes], chunk: int) -> None:
         data = b"\n".join(parts)
-        before = lines.CHUNK_BYTES
+        before = dialects.CHUNK_BYTES
         try:
-            lines.CHUNK_BYTES = chunk  # type: ignore[misc]
+            dialects.CHUNK_BYTES = chunk  # type: ignore[misc]
             found = self.read(data)
         finally:
-            lines.CHUNK_BYTES = before  # type: ignore[misc]
+            dialects.CHUNK_BYTES = before  # type: ignore[misc]
 
         assert found == (data.split(b"\n")[:-1] if data.endswith(b"\n") or not data else data.split(b"\n"))
 
@@ -302,7 +302,7 @@ class TestLines:
         assert typed(json.loads(found)) == ["the words"]
 
     def test_a_line_without_end_is_skipped_beyond_the_limit(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(lines, "MAX_LINE_BYTES", 3 << 20)
+        monkeypatch.setattr(dialects, "MAX_LINE_BYTES", 3 << 20)
         words = b"a b " * (1 << 20)
 
         assert self.read(b"first\n" + words + b"\nlast\n") == [b"first", None, b"last"]

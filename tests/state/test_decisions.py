@@ -14,10 +14,9 @@ from hypothesis import strategies as st
 from echod.memory.entry_matching import EntrySignature, PresentEntry
 from echod.memory.model import Layer
 from echod.state.database import Database
-from echod.state.decisions import DecisionsNotSavedError, decisions_directory
+from echod.state.decisions import DecisionsNotSavedError, QuestionKey, ReviewAnswer, decisions_directory
 from echod.state.entries import EntryStore, Reference
 from echod.state.repair import delete_project_rows, open_checked
-from echod.state.review_answers import QuestionKey, ReviewAnswer
 from echod.state.workflow_log import WorkflowLog
 
 STORE, OTHER, PROJECT = "/p/.rune/echoes", "/q/.rune/echoes", "/p"

@@ -8,7 +8,7 @@ import pytest
 
 from echod.errors import StateError
 from echod.state.database import Database
-from echod.state.hook_events import TASK_RETENTION_SECONDS, HookEventLog, TaskRecord, TaskState
+from echod.state.session_log import TASK_RETENTION_SECONDS, HookEventLog, TaskRecord, TaskState
 
 
 @pytest.fixture

@@ -10,11 +10,10 @@ from pathlib import Path
 import pytest
 
 from echod.store import fs
-from echod.store.capabilities import Capabilities, probe
 from echod.store.changes import CommitConflict
 from echod.store.commit.context import CommitStep
 from echod.store.errors import BusyError
-from echod.store.fs import Dir, OpenWriters, RenameUnsupportedError
+from echod.store.fs import Capabilities, Dir, OpenWriters, RenameUnsupportedError, probe
 from tests.store.conftest import HEADER, Sandbox, die_at, entry, plan_consolidation
 from tests.support import run_in_child
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.store.changes import CommitResult
+from echod.store.journal.records import Reading, Timeline
 from echod.store.journal.retention import apply_retention
-from echod.store.journal.timeline import Reading, Timeline
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 
 DAY = 86_400.0

@@ -24,12 +24,11 @@ from echod.settings.values import Settings, SyncSettings
 from echod.state.job import JobKind
 from echod.store.changes import no_gate
 from echod.store.layout import Role, find_stores
-from echod.sync import git as git_module
+from echod.sync import repository as git_module
 from echod.sync import repository as repository_module
 from echod.sync.exchange import collect
-from echod.sync.git import GitResult
 from echod.sync.job import run_exchange
-from echod.sync.repository import MemoryRepository, RemoteSettings
+from echod.sync.repository import GitResult, MemoryRepository, RemoteSettings
 from tests.sync.conftest import ECHO, entry, file_of
 
 NOW = 1_795_000_000.0

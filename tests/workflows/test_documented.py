@@ -9,7 +9,7 @@ import pytest
 
 from echod.workflows import GateLimits, files
 from echod.workflows.markers.arcs import ARC_DIRECTORIES, LOOP_KINDS
-from echod.workflows.markers.git import OPERATIONS
+from echod.workflows.markers.edits import OPERATIONS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text(encoding="utf-8")
 LIMITS = GateLimits()

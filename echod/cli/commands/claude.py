@@ -32,7 +32,7 @@ from echod.inbox.spool import Spool
 from echod.memory.text import pluralize
 from echod.paths import claude_home
 from echod.state.database import Database
-from echod.state.hook_events import EventCount, HookEventLog
+from echod.state.session_log import EventCount, HookEventLog
 
 MARKETPLACE_DIR = Path(__file__).parents[2] / "claude"
 PLUGIN_DIR = MARKETPLACE_DIR / "plugin"

@@ -16,10 +16,9 @@ from echod.cli.root import example, pass_command_context
 from echod.errors import EchodError, UsageError
 from echod.files import read_regular
 from echod.memory.text import pluralize
-from echod.projects.location import repository_root
+from echod.projects.discovery import main_worktree_path, repository_root
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import read_project_settings
-from echod.projects.worktrees import main_worktree_path
 from echod.store.create import DEFAULT_ROLES, create_roles, roles_without_memory
 from echod.store.layout import Store, is_real_directory
 from echod.store.skipped import find_linked_stores

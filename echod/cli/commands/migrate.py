@@ -29,17 +29,18 @@ from echod.cli.output import problem_line, sanitize, short_path, title_text, wra
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import block_title, list_roles_of, select_project_to_change
 from echod.jobs.base import JobDone, JobOutcome, JobResources
-from echod.jobs.migrate import migrate_names, plan_names
-from echod.jobs.move_layout import (
+from echod.jobs.migrate import (
     NEW_LAYOUT,
     OLD_LAYOUT,
     MovePlan,
     create_new_store,
     find_move_problem,
+    migrate_names,
     move_role,
     new_store,
     old_store,
     plan_move,
+    plan_names,
 )
 from echod.memory.document import parse
 from echod.memory.model import Document

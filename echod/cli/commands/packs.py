@@ -37,13 +37,20 @@ from echod.errors import UsageError
 from echod.jobs import packs as packs_job
 from echod.jobs.base import JobBlocked, JobContext, JobOutcome
 from echod.jobs.packs import PackPlan, pristine_name, sync_manifests
+from echod.memory.packs.elevation import UpgradeResult
 from echod.memory.packs.manifest import is_stack_name
-from echod.memory.packs.upgrade import UpgradeResult
 from echod.memory.text import pluralize
-from echod.packs.check import PackCheckResult, PackState, UpdateStatus, check_packs, pack_state
-from echod.packs.installed import InstalledPack, PackLocations
+from echod.packs.installed import (
+    InstalledPack,
+    PackCheckResult,
+    PackLocations,
+    PackState,
+    UpdateStatus,
+    check_packs,
+    pack_state,
+)
 from echod.state.job import JobKind
-from echod.status.packs import pack_info
+from echod.status.sections import pack_info
 from echod.store.create import create_global_role
 
 _MAX_SHOWN_TITLES = 4

@@ -12,8 +12,14 @@ from pathlib import Path
 import click
 
 from echod.app.context import ReadContext
-from echod.app.forget_project import ProjectData, close_commits, delete_project_data, find_project_data, possible_stores
-from echod.app.moved_projects import MovedProject
+from echod.app.moved_projects import (
+    MovedProject,
+    ProjectData,
+    close_commits,
+    delete_project_data,
+    find_project_data,
+    possible_stores,
+)
 from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.completions import complete_project
@@ -38,8 +44,8 @@ from echod.contract.status import RoleInfo, to_json
 from echod.errors import EchodError, UsageError
 from echod.inbox.spool import Spool
 from echod.memory.text import capitalize, pluralize
-from echod.projects.maintenance import request_only_reason
 from echod.projects.registry import ProjectRegistry, expand_globs
+from echod.projects.settings import request_only_reason
 from echod.runtime.locks import this_process, worker_lock
 from echod.search.finder import DocumentFinder
 from echod.service.paths import start_hint

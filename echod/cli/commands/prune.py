@@ -27,7 +27,7 @@ from echod.memory.document import parse, parse_block
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import PruneAction, Rule
 from echod.memory.text import pluralize
-from echod.projects.maintenance import MaintenancePolicy
+from echod.projects.settings import MaintenancePolicy
 from echod.state.job import JobKind
 from echod.store.layout import Role
 from echod.store.session import RoleView

@@ -24,8 +24,8 @@ from echod.inspection.review import DISMISS_EFFECT, HeldFirstPrune, OpenReviewIt
 from echod.jobs import answer_review
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve_id
 from echod.memory.text import pluralize
+from echod.state.decisions import ReviewAnswer
 from echod.state.job import JobKind
-from echod.state.review_answers import ReviewAnswer
 from echod.store import layout
 from echod.store.layout import Store
 

@@ -32,7 +32,7 @@ from echod.errors import ExitCode, UsageError
 from echod.files import read_regular
 from echod.memory.conversation.model import parse_timestamp
 from echod.memory.text import pluralize
-from echod.search.conversation_source import ConversationSource
+from echod.search.sources import ConversationSource
 from echod.sessions.forget import find_session
 from echod.sessions.receipts import Receipt, read_receipt
 from echod.sessions.report import RootReport, list_archive, report_root, show_receipt

@@ -31,11 +31,11 @@ from echod.memory.conversation.model import ArchiveOrigin, NotATranscriptError, 
 from echod.memory.text import pluralize
 from echod.sessions.archive_writer import SessionOutcome
 from echod.sessions.archiver import Archiver, SessionSource, content_session_id
-from echod.sessions.curated import analyse, apply_distillation, plan_distillation
 from echod.sessions.forget import files_of_host, find_session, forget, read_archive_header
 from echod.sessions.journal import RootRecord
 from echod.sessions.rescue import HISTORY, LostSession, read_history
 from echod.sessions.roots import INDEX, SessionError, SessionRoot
+from echod.sessions.text_search import analyse, apply_distillation, plan_distillation
 from echod.sessions.transcripts import list_transcript_files
 from echod.state.job import JobKind
 
@@ -287,7 +287,7 @@ def rescue(context: CommandContext, *, root: Path | None, dry_run: bool) -> None
 def _lost_sessions(
     read_context: ReadContext, selected: SelectedRoot, project: Path, now: float
 ) -> tuple[LostSession, ...]:
-    from echod.projects.worktrees import main_worktree_path
+    from echod.projects.discovery import main_worktree_path
 
     archived = {
         header.session_id
@@ -348,8 +348,8 @@ def forget_(context: CommandContext, *, session: str, root: Path | None, dry_run
 
 def _forget_in_index(context: CommandContext, selected: SelectedRoot) -> None:
     """Remove the documents of deleted archives from the search index now, not at the next search."""
-    from echod.search.conversation_source import ConversationSource
     from echod.search.finder import DocumentFinder
+    from echod.search.sources import ConversationSource
 
     if context.paths.search_index.exists():
         finder = DocumentFinder(context.paths.search_index)

@@ -26,10 +26,9 @@ from echod.store.errors import as_store_error
 from echod.store.layout import STORE_DIRS, Role
 from echod.sync import driver
 from echod.sync.exchange import describe, pending, remote_settings
-from echod.sync.git import without_credentials
 from echod.sync.job import run_exchange
 from echod.sync.registration import DriverState, find_driver_state, plan_setup, register
-from echod.sync.repository import MemoryRepository
+from echod.sync.repository import MemoryRepository, without_credentials
 from echod.sync.resolve import ResolutionState, resolve_conflicts
 
 _DRIVER_TEXTS: Final = {

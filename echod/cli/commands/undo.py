@@ -29,8 +29,7 @@ from echod.cli.execute import (
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.session_roots import SessionChange
-from echod.cli.session_undo import find_undo, undo_change
+from echod.cli.session_roots import SessionChange, find_undo, undo_change
 from echod.cli.targets import block_title, select_project_to_change, select_stores
 from echod.clock import local_date
 from echod.errors import UsageError

@@ -17,13 +17,16 @@ from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, compose_entry, detect_form, detect_newline, with_entries
 from echod.memory.consolidation.deduplicate import (
+    AcceptedFile,
     FindingMatcher,
+    FindingsFile,
+    RejectedFile,
     ResolvedSupersede,
     SupersedeProblem,
     UnresolvedSupersede,
+    read_and_redact,
     resolve_supersedes,
 )
-from echod.memory.consolidation.intake import AcceptedFile, FindingsFile, RejectedFile, read_and_redact
 from echod.memory.document import new_memory_file, parse, parse_block
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids

@@ -1,9 +1,8 @@
 """Conversations of agents as Markdown: transcript records -> items -> the bytes of an archive. Pure.
 
-Read in this order: `model` (the values), `claude`, `host` and `codex` (records of three sources), `body` (items as
-Markdown), `digest` (summary, topics and tags of a conversation as it passes), `summary` (condensing for a model, and
-its answer), `archive` (a whole archive file), `index` (ARCHIVE.md and EPHEMERAL.md) and `distill` (MEMORY.md).
+Read in this order: `model` (the values), `claude`, `host` and `codex` (records of three sources), `digest` (summary,
+topics and tags of a conversation as it passes, and the answer of a model), `archive` (a whole archive file), `index`
+(ARCHIVE.md and EPHEMERAL.md) and `distill` (MEMORY.md).
 
-Modules for other packages: `model`, `claude`, `host`, `codex`, `body`, `digest`, `summary`, `archive`, `index`,
-`distill`.
+Modules for other packages: `model`, `claude`, `host`, `codex`, `digest`, `archive`, `index`, `distill`.
 """

@@ -13,8 +13,7 @@ from collections import Counter
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from echod.memory.evidence.fingerprint import CONTEXT_TOKENS, Fingerprint, TokenizedFile
-from echod.memory.evidence.tokens import TOKEN_BYTES, Tokens, find_all
+from echod.memory.evidence.fingerprint import CONTEXT_TOKENS, TOKEN_BYTES, Fingerprint, TokenizedFile, Tokens, find_all
 
 _MIN_CONTEXT: Final = 3
 """Equal tokens beside the lines by which a place is recognised."""

@@ -5,9 +5,8 @@ learning is dropped. Everything that is not clearly a heading's decoration, a kn
 findings becomes a part of a finding.
 
 Read in this order: `reader` (from bytes to findings), `sections` (the file's envelope, and where a learning starts),
-`outline` (which lines are headings), `lists` (learnings without headings), `records` (tables, JSON, YAML),
-`nothing` (what
-is no learning), `fields` (metadata apart from the learning) and `text` (dates, layers, labels and titles).
+`lists` (learnings without headings), `records` (which lines are headings; tables, JSON, YAML), `nothing` (what is no
+learning), `fields` (metadata apart from the learning) and `text` (dates, layers, labels and titles).
 """
 
 from __future__ import annotations

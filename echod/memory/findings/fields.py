@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
-from echod.memory.findings.outline import LineKind, indent_width, is_thematic_break, list_content_offset
+from echod.memory.findings.records import LineKind, indent_width, is_thematic_break, list_content_offset
 from echod.memory.findings.sections import is_boilerplate
 from echod.memory.findings.text import (
     FieldLine,

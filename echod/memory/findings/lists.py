@@ -14,8 +14,16 @@ from typing import NamedTuple
 
 from echod.memory.findings.fields import ClassifiedLine, extract_fields, learning_text
 from echod.memory.findings.nothing import names_severity, reports_nothing
-from echod.memory.findings.outline import LineKind, indent_width, is_thematic_break, list_content_offset, parse_fence
-from echod.memory.findings.records import FindingRecord, read_document, read_table
+from echod.memory.findings.records import (
+    FindingRecord,
+    LineKind,
+    indent_width,
+    is_thematic_break,
+    list_content_offset,
+    parse_fence,
+    read_document,
+    read_table,
+)
 from echod.memory.findings.sections import is_boilerplate
 from echod.memory.findings.text import normalize_spaces, read_title
 

@@ -31,8 +31,7 @@ from echod.memory.findings.nothing import (
     merely_reports,
     reports_nothing,
 )
-from echod.memory.findings.outline import classify_lines
-from echod.memory.findings.records import FindingRecord, read_document
+from echod.memory.findings.records import FindingRecord, classify_lines, read_document
 from echod.memory.findings.sections import (
     DocumentTitle,
     FindingsSection,

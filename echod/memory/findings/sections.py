@@ -24,7 +24,7 @@ from functools import cache
 from typing import NamedTuple
 
 from echod.memory.findings.nothing import is_report_heading
-from echod.memory.findings.outline import (
+from echod.memory.findings.records import (
     BOLD_LEVEL,
     LineKind,
     OutlineHeading,

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from echod.memory.compose import ComposeError, append_entries, detect_newline
 from echod.memory.document import parse, parse_block
-from echod.memory.entry_parts import BodyPart, PartKind, joined_lines, learnings, split_body
+from echod.memory.edit import BodyPart, PartKind, joined_lines, learnings, split_body
 from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import (
     body_references,

@@ -3,8 +3,8 @@
 Policies map values to values: a document, `Facts` (history of its entries and of the project), `PolicySettings` (every
 number) and today's date make a plan. A dry run shows the plan that the job then carries out.
 
-Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today), `candidates`
-(expiry), `pressure` (the steps of a file over its limit), `prune`, `explanation`, `promote`, `compress`, `manual`,
+Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today, and expiry),
+`pressure` (the steps of a file over its limit), `prune` (and compression), `explanation`, `manual` (and promotion),
 `archive`. `memory/shorten.py` shortens one entry, `memory/specificity.py` judges a text.
 
 For jobs and commands:
@@ -36,20 +36,22 @@ from echod.memory.policy.archive import (
     render_archived_entries,
     select_archive_file,
 )
-from echod.memory.policy.compress import CompressPlan, plan_compress
 from echod.memory.policy.explanation import Explanation, RuleOutcome, build_explanation
 from echod.memory.policy.manual import (
+    BlockedPromotion,
     EditRefusal,
+    PromotedEntry,
+    PromotionPlan,
     Removal,
     ResetPlan,
     Restoration,
     change_layer,
+    plan_promotion,
     plan_reset,
     remove_entries,
     restore_entry,
 )
-from echod.memory.policy.promote import BlockedPromotion, PromotedEntry, PromotionPlan, plan_promotion
-from echod.memory.policy.prune import EntryAction, OverLimit, PrunePlan, plan_prune
+from echod.memory.policy.prune import CompressPlan, EntryAction, OverLimit, PrunePlan, plan_compress, plan_prune
 from echod.memory.policy.scoring import Facts, History, ScoreTerms
 from echod.memory.policy_model import DEFAULT_POLICY, PolicySettings, PruneAction, Rule
 

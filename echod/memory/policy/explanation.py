@@ -12,12 +12,20 @@ from typing import NamedTuple
 
 from echod.memory.consolidation.deduplicate import supersedes_key
 from echod.memory.model import Document, Layer
-from echod.memory.policy.candidates import expires_on, expiry_threshold, noise_budget
 from echod.memory.policy.draft import PruneDraft
+from echod.memory.policy.manual import is_promotable, is_recurring
 from echod.memory.policy.pressure import Rankings, rank_entries
-from echod.memory.policy.promote import is_promotable, is_recurring
 from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune
-from echod.memory.policy.scoring import NOISE_LAYERS, EntryStatus, Facts, ScoreTerms, entry_statuses
+from echod.memory.policy.scoring import (
+    NOISE_LAYERS,
+    EntryStatus,
+    Facts,
+    ScoreTerms,
+    entry_statuses,
+    expires_on,
+    expiry_threshold,
+    noise_budget,
+)
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.text import pluralize
 

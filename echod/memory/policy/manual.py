@@ -1,6 +1,9 @@
-"""Apply the user's own edits: change an entry's layer, remove or restore entries, reset a file. No rule applies here.
+"""Apply the user's own edits (layer, removal, restoration, reset), and plan the promotion of observations.
 
 Each function returns the document with the edit, or why the edit is refused. Nothing else in the document changes.
+
+Only the layer changes, wherever it is written. An entry that reads like an instruction to agents is left to the user,
+and a pinned entry is unchanged.
 """
 
 from __future__ import annotations
@@ -16,8 +19,11 @@ from echod.memory.edit import with_layer, with_verified
 from echod.memory.identity import block_content, block_contents, entry_ids
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
+from echod.memory.noise import NoiseItem, NoiseJudge, is_routine_summary
 from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
-from echod.memory.policy_model import SHORTENING_RULES, Rule
+from echod.memory.policy.scoring import EntryStatus, Facts, entry_statuses
+from echod.memory.policy_model import SHORTENING_RULES, PolicySettings, Rule
+from echod.memory.prompt_injection import find_injection
 
 _UNCLOSED_BLOCK = (
     "a code block or comment in this file is never closed, so that the text around the entry would change its meaning"
@@ -167,3 +173,76 @@ def _refuse_missing(role: str, document: Document, requested_ids: Collection[str
 
 def _check_round_trip(document: Document) -> Document | EditRefusal:
     return document if round_trips(document) else EditRefusal(_UNCLOSED_BLOCK)
+
+
+class PromotedEntry(NamedTuple):
+    """An observation that becomes inscribed."""
+
+    id: str
+    title: str
+    references: int
+
+
+class BlockedPromotion(NamedTuple):
+    """An observation with enough references that is not promoted; `reason` is a few words for the user."""
+
+    id: str
+    title: str
+    reason: str
+
+
+class PromotionPlan(NamedTuple):
+    """The promotions of today, with the new bytes of the memory file (None if unchanged)."""
+
+    role: str
+    memory: bytes | None
+    promoted: tuple[PromotedEntry, ...]
+    blocked: tuple[BlockedPromotion, ...]
+
+    @property
+    def summary(self) -> str:
+        """The plan in one line."""
+        blocked = f", {len(self.blocked)} left for you" if self.blocked else ""
+        return f"{len(self.promoted)} promoted{blocked}"
+
+
+def plan_promotion(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> PromotionPlan:
+    """Plan which observations become inscribed today. The arguments are those of `plan_prune`."""
+    promotable = [s for s in entry_statuses(role, document, facts, policy, today) if is_promotable(s, policy)]
+    reasons = {s.index: find_injection(s.block.text) for s in promotable}
+    chosen = {s.index: s for s in promotable if reasons[s.index] is None}
+    blocks = enumerate(document.blocks)
+    new_blocks = tuple(with_layer(block, Layer.INSCRIBED) if index in chosen else block for index, block in blocks)
+    after = replace(document, blocks=new_blocks)
+    if not round_trips(after):
+        reasons |= dict.fromkeys(chosen, "the file would no longer read the same")
+        chosen = {}
+    promoted = tuple(PromotedEntry(s.id, s.entry.title, s.history.references) for s in chosen.values())
+    blocked = tuple(BlockedPromotion(s.id, s.entry.title, why) for s in promotable if (why := reasons[s.index]))
+    return PromotionPlan(role, after.render() if chosen else None, promoted, blocked)
+
+
+def is_promotable(status: EntryStatus, policy: PolicySettings) -> bool:
+    """Return whether an observation was referenced, or came up again, often enough, and is not pinned."""
+    if status.layer is not Layer.OBSERVATIONS or status.pinned_until is not None:
+        return False
+    return status.history.references >= policy.promote_references or is_recurring(status, policy)
+
+
+def is_recurring(status: EntryStatus, policy: PolicySettings) -> bool:
+    """Return whether as many workflows reported the same observation, and a reader learns something from it."""
+    item = NoiseItem(status.index, status.block, status.entry, status.verified)
+    if item.recurrence.workflows < policy.promote_references or is_routine_summary(item):
+        return False
+    found = NoiseJudge([]).specificity(item)
+    return bool(found.names) and not found.is_routine and not found.is_assignment
+
+
+def find_recurring(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> tuple[str, ...]:
+    """Return the ids of the observations that came up again often enough to become inscribed."""
+    statuses = entry_statuses(role, document, facts, policy, today)
+    return tuple(
+        status.id
+        for status in statuses
+        if status.layer is Layer.OBSERVATIONS and is_promotable(status, policy) and is_recurring(status, policy)
+    )

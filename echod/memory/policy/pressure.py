@@ -31,9 +31,15 @@ from echod.memory.noise import (
     is_routine_summary,
     summarize_routine,
 )
-from echod.memory.policy.candidates import allowed_in_knowledge, exact_fraction, noise_budget
 from echod.memory.policy.draft import PruneDraft
-from echod.memory.policy.scoring import NOISE_LAYERS, EntryStatus, Facts
+from echod.memory.policy.scoring import (
+    NOISE_LAYERS,
+    EntryStatus,
+    Facts,
+    allowed_in_knowledge,
+    exact_fraction,
+    noise_budget,
+)
 from echod.memory.policy_model import PruneAction, Rule
 from echod.memory.recurrence import add_recurrences
 from echod.memory.shorten import (

@@ -1,4 +1,4 @@
-"""Plan what leaves a memory file today, and what replaces it.
+"""Plan what leaves a memory file today and what replaces it, and the compression of a knowledge file over its limit.
 
 1. Expiry: observations without references for long, at any file size; while the file is over its limit also inscribed
    and traced entries that are old and low.
@@ -7,23 +7,26 @@
 
 The text of every entry that is removed or changed is verbatim in the plan's archived entries. A plan for a file that is
 still over its limit explains why, in lines, and whether another day will help.
+
+Nothing is lost, because every text that leaves the file is archived verbatim. Protected and pinned entries, opaque
+blocks, and entries that read like instructions to agents are unchanged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
-from echod.memory.document import parse_block
-from echod.memory.entry_parts import learnings, split_body
+from echod.memory.document import count_lines, parse, parse_block
+from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
-from echod.memory.knowledge import extract_materials, knowledge_blocks
+from echod.memory.knowledge import CompressibleEntry, compress_knowledge, extract_materials, knowledge_blocks
 from echod.memory.knowledge.blocks import BlockMaterial
 from echod.memory.merge import round_trips
-from echod.memory.model import Block, Document, Layer
+from echod.memory.model import KNOWLEDGE_FILE, Block, Document, Layer
 from echod.memory.policy.archive import ArchivedEntry, select_archive_file, to_archived_entry
-from echod.memory.policy.candidates import allowed_in_knowledge, expired_at_any_size, expired_over_limit, noise_budget
 from echod.memory.policy.draft import EntryChange, PruneDraft
 from echod.memory.policy.pressure import reduce_to_limit
 from echod.memory.policy.scoring import (
@@ -31,8 +34,12 @@ from echod.memory.policy.scoring import (
     EntryStatus,
     Facts,
     ScoreTerms,
+    allowed_in_knowledge,
     count_document_lines,
     entry_statuses,
+    expired_at_any_size,
+    expired_over_limit,
+    noise_budget,
 )
 from echod.memory.policy_model import PolicySettings, PruneAction, PruneExtent, Rule
 from echod.memory.text import pluralize
@@ -273,3 +280,72 @@ def _measure_over_limit(draft: PruneDraft) -> OverLimit | None:
         deferred=noise + inscribed - best,
         not_removable=not_removable,
     )
+
+
+_CHARACTERS_PER_TOKEN = 4
+
+
+class CompressPlan(NamedTuple):
+    """The compression of today."""
+
+    role: str
+    knowledge: bytes | None  # the new bytes of the knowledge file; None if unchanged
+    archived: tuple[ArchivedEntry, ...]  # the entries for the archive, in file order
+    lines_before: int  # lines of the file now
+    lines_after: int  # lines of the new file
+    tokens_before: int  # the approximate number of tokens that an agent reads now
+    tokens_after: int  # the approximate number of tokens in the new file
+    limit: int  # lines; a file that is still over it contains protected text and waits for the user
+
+    @property
+    def summary(self) -> str:
+        """The plan in one line."""
+        counts = Counter(entry.rule for entry in self.archived)
+        words = {Rule.CONDENSED: "condensed", Rule.TOPIC: "compressed", Rule.OLDEST_KNOWLEDGE: "archived"}
+        parts = [f"{counts[rule.value]} {word}" for rule, word in words.items() if counts[rule.value]]
+        return f"{', '.join(parts) or 'nothing to do'}; {self.lines_before} -> {self.lines_after} lines"
+
+
+def plan_compress(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> CompressPlan:
+    """Plan what happens to a knowledge file today. The arguments are those of `plan_prune`, with the knowledge file."""
+    old_data = document.render()
+    lines = count_document_lines(document)
+    archived: list[ArchivedEntry] = []
+    new_data = old_data
+    if lines > policy.knowledge_line_limit:
+        statuses = {s.index: s for s in entry_statuses(role, document, facts, policy, today)}
+        sources = [
+            CompressibleEntry(s.index, s.block, s.entry, s.verified)
+            for s in statuses.values()
+            if s.is_removable and allowed_in_knowledge(s)
+        ]
+        result = compress_knowledge(document, sources, policy.knowledge_line_limit)
+        rules = dict.fromkeys(result.condensed, Rule.CONDENSED)
+        rules |= dict.fromkeys(result.merged, Rule.TOPIC)
+        rules |= dict.fromkeys(result.dropped, Rule.OLDEST_KNOWLEDGE)
+        if _preserves_other_blocks(document, result.data, rules.keys()):
+            new_data = result.data
+            for index, rule in sorted(rules.items()):
+                status = statuses[index]
+                entry = to_archived_entry(status.block, status.id, role, rule, today, file=KNOWLEDGE_FILE)
+                archived.append(entry)
+    return CompressPlan(
+        role=role,
+        knowledge=new_data if archived else None,
+        archived=tuple(archived),
+        lines_before=lines,
+        lines_after=count_lines(new_data.decode()),
+        tokens_before=len(old_data.decode()) // _CHARACTERS_PER_TOKEN,
+        tokens_after=len(new_data.decode()) // _CHARACTERS_PER_TOKEN,
+        limit=policy.knowledge_line_limit,
+    )
+
+
+def _preserves_other_blocks(document: Document, data: bytes, compressed: Collection[int]) -> bool:
+    """Return whether every block that was not compressed reads as before."""
+    reparsed = parse(data)
+    if not isinstance(reparsed, Document) or reparsed.preamble != document.preamble:
+        return False
+    present_texts = {block.text.rstrip() for block in reparsed.blocks}
+    untouched = [block for index, block in enumerate(document.blocks) if index not in compressed]
+    return len(reparsed.blocks) >= len(untouched) and all(block.text.rstrip() in present_texts for block in untouched)

@@ -1,10 +1,10 @@
 """Find secrets in text and replace exactly them; all other text stays byte for byte.
 
 Read in this order: `spans` (results, and the view of a text that the rules search), `patterns` (tokens, URLs, headers
-and private keys, recognized by their form), `vendors` (tokens of many more services), `commands` (command lines of
-well-known programs), `layouts` (netrc, cookies, tables), `named` (values beside a word such as
-"password"), `plausibility` (rates such names, and values that look like secrets but are not) and `engine` (runs the
-rules). docs/security.md lists what is found, what is not, and why.
+and private keys, recognized by their form, and tokens of many more services), `commands` (command lines of well-known
+programs), `layouts` (netrc, cookies, tables, and values beside a word such as "password"), `plausibility` (rates such
+names, and values that look like secrets but are not) and `engine` (runs the rules). docs/security.md lists what is
+found, what is not, and why.
 """
 
 from __future__ import annotations

@@ -13,11 +13,15 @@ from __future__ import annotations
 import re
 
 from echod.memory.redact.commands import find_command_credentials
-from echod.memory.redact.layouts import find_layout_secrets
-from echod.memory.redact.named import find_named_secrets
-from echod.memory.redact.patterns import find_keyword_credentials, find_private_keys, find_tokens, find_url_credentials
+from echod.memory.redact.layouts import find_layout_secrets, find_named_secrets
+from echod.memory.redact.patterns import (
+    find_keyword_credentials,
+    find_private_keys,
+    find_tokens,
+    find_url_credentials,
+    find_vendor_tokens,
+)
 from echod.memory.redact.spans import Redaction, Secret, build_text_view, replace_spans
-from echod.memory.redact.vendors import find_vendor_tokens
 
 _SECRET_FINDERS = (
     find_private_keys,

@@ -10,8 +10,17 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from echod.memory.reports.model import MAX_ITEMS, FindingResolution, FindingSeverity, ReportFinding, Status
-from echod.memory.reports.values import HEADING, location_in, one_line, safe_path
+from echod.memory.reports.model import (
+    HEADING,
+    MAX_ITEMS,
+    FindingResolution,
+    FindingSeverity,
+    ReportFinding,
+    Status,
+    location_in,
+    one_line,
+    safe_path,
+)
 
 _RESOLVED: Final = re.compile(r"<!--\s*RESOLVED:(?P<id>[\w-]{1,64}):(?P<status>[A-Z_]{1,40})\s*-->")
 _RESOLVED_END: Final = re.compile(r"<!--\s*/RESOLVED\b[^>]{0,100}-->")

@@ -28,8 +28,7 @@ from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.recurrence import Recurrence
 from echod.memory.reports.history import Flaw, LearnedFlaw, ReportHistory, SeenFinding, find_flaws, is_same_flaw
-from echod.memory.reports.model import TEAM_ROLE, FindingSeverity, Status
-from echod.memory.reports.values import one_line
+from echod.memory.reports.model import TEAM_ROLE, FindingSeverity, Status, one_line
 from echod.memory.text import pluralize, without_full_stop
 
 RECURRING_ENTRIES: Final = 9

@@ -20,6 +20,8 @@ from typing import Final
 
 from echod.memory.reports.documents import read_gaps, read_resolutions, read_verdicts, read_verdicts_json, read_work
 from echod.memory.reports.model import (
+    HEADING,
+    ITEM,
     MAX_ITEMS,
     MAX_LENGTHS,
     FindingSeverity,
@@ -27,10 +29,6 @@ from echod.memory.reports.model import (
     Report,
     ReportFinding,
     ReportKind,
-)
-from echod.memory.reports.values import (
-    HEADING,
-    ITEM,
     category_of,
     location_in,
     one_line,

@@ -2,7 +2,7 @@
 
 Read in this order: `compare` (the rule, its thresholds, and the search among many learnings), `contradiction` (what
 makes two similar texts different: numbers, negations, opposites, replaced words), `languages` (the words that deny and
-take back), `signs` (single letters and signs) and `words` (how texts become words and numbers).
+take back), `words` (how texts become words and numbers, and the single letters and signs that differ).
 """
 
 from __future__ import annotations

@@ -23,8 +23,15 @@ from echod.memory.similarity.languages import (
     RETRACTIONS,
     UNSPACED_NEGATIONS,
 )
-from echod.memory.similarity.signs import extract_signs
-from echod.memory.similarity.words import find_numbers, fold, is_unspaced, normalize_numbers, stem, tokenize
+from echod.memory.similarity.words import (
+    extract_signs,
+    find_numbers,
+    fold,
+    is_unspaced,
+    normalize_numbers,
+    stem,
+    tokenize,
+)
 
 NEGATIONS = LISTED_NEGATIONS | {"nobody"}
 """Words that negate the next word."""

@@ -27,9 +27,10 @@ from echod.memory.solutions.document import (
     SolutionCategory,
     SolutionConfidence,
     SolutionDocument,
+    SolutionParts,
     VerifiedBy,
+    extract_parts,
 )
-from echod.memory.solutions.extraction import SolutionParts, extract_parts
 
 HIGH_CONFIDENCE: Final = CONFIDENCE_WORDS["high"]
 MIN_SESSIONS: Final = 2

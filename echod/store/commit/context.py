@@ -12,11 +12,11 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.memory.model import Document, Unreadable
-from echod.store.capabilities import CapabilityCache
 from echod.store.errors import as_store_error
+from echod.store.fs import CapabilityCache
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import RoleJournal
-from echod.store.journal.timeline import SHORTEST_INTERVAL
+from echod.store.journal.records import SHORTEST_INTERVAL
 from echod.store.layout import MEMORY, Role
 from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory

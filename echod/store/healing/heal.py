@@ -25,13 +25,6 @@ from echod.store.commit.commit import commit
 from echod.store.commit.context import CommitContext
 from echod.store.errors import BusyError
 from echod.store.git import TrackedFile, find_tracked_file
-from echod.store.healing.archives import (
-    ArchiveContents,
-    archive_appends,
-    archive_entries,
-    forgotten_keys,
-    read_archives,
-)
 from echod.store.healing.known_states import (
     KnownDocument,
     blocks_to_restore,
@@ -42,6 +35,13 @@ from echod.store.healing.known_states import (
     recently_consumed,
     restore_key,
     restored_too_often,
+)
+from echod.store.healing.recovery import (
+    ArchiveContents,
+    archive_appends,
+    archive_entries,
+    forgotten_keys,
+    read_archives,
 )
 from echod.store.journal.journal import KnownState
 from echod.store.journal.notices import Notice, add_notice

@@ -23,7 +23,7 @@ from echod.memory.lineage import (
 )
 from echod.memory.model import Block, Document
 from echod.store.commit.context import CommitContext
-from echod.store.healing.archives import ArchiveContents
+from echod.store.healing.recovery import ArchiveContents
 from echod.store.journal.journal import KnownState
 from echod.store.journal.records import CommitRecord, RecordState
 

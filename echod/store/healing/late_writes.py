@@ -29,9 +29,9 @@ from echod.store.commit.commit import commit
 from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.errors import BusyError, as_store_error
 from echod.store.fs import OpenWriters, read_all, read_lease
-from echod.store.healing.archives import archive_appends, read_archives
 from echod.store.healing.heal import git_head, read_healed_memory, reconcile_with_known
 from echod.store.healing.known_states import classify_known_descent, recent_states
+from echod.store.healing.recovery import archive_appends, read_archives
 from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord, ConsumeRecord, RecordState, WriteRecord
 from echod.store.layout import late_findings_name

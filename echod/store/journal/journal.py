@@ -46,9 +46,7 @@ from echod.store.journal.files import (
 )
 from echod.store.journal.ledger import Ledger
 from echod.store.journal.notices import NOTICES, QUESTIONS
-from echod.store.journal.record_directory import RecordDirectory
-from echod.store.journal.records import CommitRecord, RecordState
-from echod.store.journal.timeline import Reading, Timeline
+from echod.store.journal.records import CommitRecord, Reading, RecordDirectory, RecordState, Timeline
 from echod.store.journal.undo_index import RESTORED_FINDINGS, UNDO_SEQS, UndoIndex, UndoInfo, undo_info
 from echod.store.layout import MEMORY, Role, Store, store_at
 from echod.store.snapshot import content_digest

@@ -15,8 +15,7 @@ from echod.memory.exposed_secrets import NO_REMOVED_SECRETS, RemovedSecrets, fin
 from echod.store.errors import as_store_error
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import Journal, KnownState, RoleJournal
-from echod.store.journal.records import CommitRecord
-from echod.store.journal.timeline import SHORTEST_INTERVAL, Reading, Timeline
+from echod.store.journal.records import SHORTEST_INTERVAL, CommitRecord, Reading, Timeline
 from echod.store.layout import Store
 from echod.store.limits import EngineLimits
 

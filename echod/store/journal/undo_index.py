@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.store.journal.files import append_durable, read_if_exists, read_json_lines, read_lines, write_durable
-from echod.store.journal.record_directory import RecordDirectory
-from echod.store.journal.records import CommitRecord
+from echod.store.journal.records import CommitRecord, RecordDirectory
 
 UNDO_SEQS, RESTORED_FINDINGS = "undo-seqs", "restored-findings"
 

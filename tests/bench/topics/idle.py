@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from echod.runtime.wake import write_wake_file
+from echod.runtime.heartbeat import write_wake_file
 from tests.bench.figures import Comparison, Figures, Row, Threshold, below, row
 from tests.bench.household import (
     ROLES,

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from echod.hooks import recall
-from echod.inbox.recall_log import list_offers
+from echod.inbox.spool import list_offers
 from echod.search.finder import DocumentFinder
-from echod.search.memory_source import MemorySource
+from echod.search.sources import MemorySource
 from echod.store.layout import find_stores
 from tests.bench.figures import Figures, Row, Threshold, below, row
 from tests.bench.reference import rounds

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 from echod.search.documents import DocumentSource
 from echod.search.finder import DocumentFinder, SearchRequest
-from echod.search.memory_source import MemorySource
+from echod.search.sources import MemorySource
 from echod.search.words import STOP_WORDS
 from echod.store.layout import find_stores
 from tests.bench.corpus import corpus

@@ -16,8 +16,7 @@ from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import MIN_TOPIC_SIMILARITY
 from echod.memory.model import DEFAULT_CONFIDENCE, Document
 from echod.memory.policy import MAX_ARCHIVE_BYTES, Facts, History, PolicySettings, Rule, plan_prune
-from echod.memory.policy.candidates import noise_budget
-from echod.memory.policy.scoring import EARLIEST_DATE
+from echod.memory.policy.scoring import EARLIEST_DATE, noise_budget
 from echod.settings.values import Settings
 from tests.memory.policy.samples import every_day
 

@@ -1,0 +1,228 @@
+"""Work that the daemon does beside its jobs: keep the search index and summaries ready, and scan for secrets.
+
+A search is correct without it, because it compares the files itself. The thread exists for speed, so an error is logged
+and the next request tries again. The index stays open while the daemon runs, since closing it would write to the disk.
+
+The hook has only milliseconds, so it prints a file (`echod.hooks.summary`). This module writes that file when the
+memory changed.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Collection, Iterable
+from pathlib import Path
+from typing import Self
+
+from echod.contract.status import Severity, StatusWarning
+from echod.daemon.timers import Debounce
+from echod.files import FileVersion, read_regular, regular_file_version, write_runtime_file
+from echod.hooks.summary import SUMMARY_DIRECTORY, summary_name
+from echod.inspection import InspectionCache
+from echod.inspection.secrets import SecretScanner
+from echod.isolation import isolated
+from echod.log import get_logger
+from echod.memory.model import MAX_FILE_BYTES
+from echod.memory.session_summary import summarize_memories
+from echod.paths import PRIVATE_DIR_MODE
+from echod.search.documents import DocumentSource
+from echod.search.finder import DocumentFinder
+from echod.store import layout
+from echod.store.layout import Role, Store
+
+log = get_logger(__name__)
+
+STOP_SECONDS = 5.0
+"""How long the stop waits for a refresh. A killed one leaves a usable index."""
+
+
+class SearchIndexer:
+    """The thread, and the stores that it has still to look at.
+
+    Args:
+        finder: the index.
+        sources_of: returns the sources of a store.
+        shared_sources: returns the sources that belong to no project.
+    """
+
+    def __init__(
+        self,
+        finder: DocumentFinder,
+        *,
+        sources_of: Callable[[Store], Iterable[DocumentSource]],
+        shared_sources: Callable[[], Iterable[DocumentSource]],
+    ) -> None:
+        self._finder = finder
+        self._sources_of = sources_of
+        self._shared_sources = shared_sources
+        self._pending: dict[str, Store] = {}
+        self._shared_requested = False
+        self._condition = threading.Condition()
+        self._stopped = False
+        self._thread = threading.Thread(target=self._run, name="search-index", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with self._condition:
+            self._stopped = True
+            self._condition.notify()
+        self._thread.join(STOP_SECONDS)
+        if not self._thread.is_alive():
+            self._finder.close()
+
+    def request(self, stores: Iterable[Store]) -> None:
+        """Look at these stores soon."""
+        with self._condition:
+            self._pending.update((store.key, store) for store in stores)
+            self._condition.notify()
+
+    def request_shared(self) -> None:
+        """Look at the global store soon."""
+        with self._condition:
+            self._shared_requested = True
+            self._condition.notify()
+
+    def _run(self) -> None:
+        while (work := self._next()) is not None:
+            try:
+                self._finder.refresh(work)
+                if not work[0].project:
+                    self._finder.forget_missing()
+            except Exception:
+                log.exception("search_index_failed")
+
+    def _next(self) -> list[DocumentSource] | None:
+        """Wait for work. Return the sources of one store, so that a stop does not wait for all; None to stop."""
+        with self._condition:
+            while not (self._stopped or self._pending or self._shared_requested):
+                self._condition.wait()
+            if self._stopped:
+                return None
+            if self._shared_requested:
+                self._shared_requested = False
+                return list(self._shared_sources())
+            store = self._pending.pop(next(iter(self._pending)))
+        return list(self._sources_of(store))
+
+
+STEP_BUDGET_BYTES = 128 * 1024
+"""Bytes of new and changed files that one step reads, which keeps a step well below a second."""
+
+QUIET_SECONDS, MAX_DELAY_SECONDS = 5.0, 60.0
+"""A store that was scanned before is scanned again after it was quiet this long, and at the latest after a minute."""
+
+STEP_SECONDS = 0.2
+"""Pause between two steps."""
+
+
+class SecretScanTask:
+    """The stores that are still to be scanned, and since when secrets are known. Used by one thread."""
+
+    def __init__(self, inspections: InspectionCache) -> None:
+        self._scanner = SecretScanner(inspections)
+        self._stores: dict[str, Store] = {}
+        self._debounce: Debounce[str] = Debounce(QUIET_SECONDS, MAX_DELAY_SECONDS)
+        self._pending: dict[str, Store] = {}
+        self._found_since: dict[str, float] = {}
+
+    def seconds_until_next_step(self, monotonic: float) -> float | None:
+        """Return for how long another step would do nothing; None if no store is marked."""
+        if self._pending:
+            return STEP_SECONDS
+        due = self._debounce.next_due()
+        return None if due is None else due - monotonic
+
+    def mark_changed(self, stores: Iterable[Store], monotonic: float) -> None:
+        """Schedule a scan of stores that may have changed."""
+        for store in stores:
+            if store.key in self._stores:
+                self._debounce.mark(store.key, monotonic)
+            else:
+                self._pending[store.key] = store
+            self._stores[store.key] = store
+
+    def run_step(self, now: float, monotonic: float) -> bool:
+        """Scan a part of what is scheduled. Return whether the warnings have changed.
+
+        Args:
+            now: Unix seconds, reported as the time since when a secret is known.
+            monotonic: seconds of the clock that `mark_changed` uses.
+        """
+        self._pending.update((key, self._stores[key]) for key in self._debounce.ready(monotonic))
+        if not self._pending:
+            return False
+        key, store = next(iter(self._pending.items()))
+        before = self._scanner.count(store)
+        del self._pending[key]
+        with isolated(key):
+            if not self._scanner.scan(store, STEP_BUDGET_BYTES):
+                self._pending[key] = store  # behind the others
+        after = self._scanner.count(store)
+        if after:
+            self._found_since.setdefault(key, now)
+        else:
+            self._found_since.pop(key, None)
+        return before != after
+
+    def warnings(self, stores: Collection[Store]) -> tuple[StatusWarning, ...]:
+        """Return the warnings about these stores."""
+        return tuple(
+            self._warning(store, self._found_since[store.key]) for store in stores if store.key in self._found_since
+        )
+
+    def _warning(self, store: Store, since: float) -> StatusWarning:
+        count = self._scanner.count(store)
+        places = "1 place" if count == 1 else f"{count} places"
+        text = f"Text that looks like a secret is in {places} of {store.root}. Agents read it, and others may too."
+        fix = f"Show the places and remove the secrets with: echod scrub {store.project}"
+        return StatusWarning("secrets-on-disk", Severity.WARNING, since, text, fix)
+
+
+class SessionSummaries:
+    """The summaries in the state directory. Unless `enabled`, those from earlier are removed. Owned by one thread."""
+
+    def __init__(self, state: Path, *, enabled: bool) -> None:
+        self._directory = state / SUMMARY_DIRECTORY
+        self._enabled = enabled
+        self._versions: dict[Path, dict[Role, FileVersion]] = {}
+
+    def update(self, stores: Iterable[Store]) -> None:
+        """Write the summaries of the projects of these stores again, where a memory file has changed."""
+        if not self._enabled:
+            return
+        for project in dict.fromkeys(store.project for store in stores):
+            with isolated(str(project)):
+                self._update_project(project)
+
+    def remove_stale(self, projects: Iterable[Path]) -> None:
+        """Remove the summaries of all projects except these."""
+        current_names = {summary_name(str(project)) for project in projects} if self._enabled else set()
+        try:
+            for file in self._directory.iterdir():
+                if file.name not in current_names:
+                    file.unlink()
+        except FileNotFoundError:
+            return
+        except OSError as error:
+            log.warning("stale_summaries_not_removed", error=error.strerror)
+
+    def _update_project(self, project: Path) -> None:
+        name = summary_name(str(project))
+        roles = [role for store in layout.find_stores(project) for role in layout.find_roles(store)]
+        found = {role: regular_file_version(role.memory, MAX_FILE_BYTES) for role in roles}
+        versions = {role: version for role, version in found.items() if version is not None}
+        if name is None or self._versions.get(project) == versions:
+            return
+        text = summarize_memories([(role.name, read_regular(role.memory, MAX_FILE_BYTES)) for role in versions])
+        file = self._directory / name
+        if text:
+            self._directory.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
+            output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}}
+            write_runtime_file(file, json.dumps(output, ensure_ascii=False))
+        else:
+            file.unlink(missing_ok=True)
+        self._versions[project] = versions
