@@ -17,6 +17,7 @@ import psutil
 
 from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
+from echod.auto_memory.copies import refresh_copies
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.archive import SessionServices
 from echod.jobs.base import JobOutcome, JobResources
@@ -228,8 +229,6 @@ class Services:
 
     def copy_auto_memory(self) -> int:
         """Make the copies of auto memory that are due, and return their number. They need no lock and no job."""
-        from echod.auto_memory.copies import refresh_copies  # noqa: PLC0415  few users want copies
-
         projects = self.read_context.discover_stores().projects
         root = self.paths.auto_memory / "copies"
         return refresh_copies(root, self.read_context.claude_home, projects, self._clock())

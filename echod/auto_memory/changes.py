@@ -21,12 +21,19 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, Final
 
-from echod.auto_memory.places import MAX_FILE_BYTES, lock_reason
 from echod.errors import GARBLED_ERRORS, EchodError, os_reason
 from echod.files import full_fsync, open_regular, read_regular, sync_directory, write_all, write_private_durable
 from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 from echod.store.fs import OpenWriters, RenameUnsupportedError, exchange, open_dir, read_lease, rename_noreplace_or_link
 
+MAX_FILE_BYTES: Final = 1 << 20
+"""The size up to which a file of a memory is read."""
+
+LOCK: Final = ".consolidate-lock"
+LOCK_STALE_SECONDS: Final = 3_600.0
+"""After this time the host itself ignores its lock."""
+
+_MAX_LOCK_BYTES: Final = 64
 _OWN_NAME = re.compile(r"\..+\.[0-9a-f]{12}", re.DOTALL)
 _INTENT: Final = ".intent.json"
 
@@ -40,7 +47,7 @@ class ChangeRecordError(EchodError):
 
 
 @dataclass(frozen=True, slots=True)
-class FileChange:
+class ChangedFile:
     """A file, relative to the directory, with its digests before and after; None where it does not exist.
 
     `mtime_ns` is the time that the file gets; None for that of the change.
@@ -62,14 +69,14 @@ class MemoryChange:
     at: float
     directory: str
     summary: str
-    files: tuple[FileChange, ...] = ()
+    files: tuple[ChangedFile, ...] = ()
     undoes: int | None = None
     undone_by: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NewFile:
-    """The content that a file gets. None deletes it. `mtime_ns` as in `FileChange`."""
+    """The content that a file gets. None deletes it. `mtime_ns` as in `ChangedFile`."""
 
     data: bytes | None
     before: bytes | None
@@ -121,7 +128,7 @@ class MemoryChanges:
         for name, new in files.items():
             for data in (new.before, new.data):
                 self._keep(data)
-            changes.append(FileChange(name, _digest(new.before), _digest(new.data), new.mtime_ns))
+            changes.append(ChangedFile(name, _digest(new.before), _digest(new.data), new.mtime_ns))
         record = MemoryChange(self._next_seq(), job, kind, now, str(directory), summary, tuple(changes), undoes=undoes)
         self._trace("intent")
         self._write(record, _INTENT)
@@ -222,7 +229,7 @@ class MemoryChanges:
 def _read_record(path: Path) -> MemoryChange:
     try:
         raw: dict[str, Any] = json.loads(read_regular(path, MAX_FILE_BYTES))
-        return MemoryChange(**{**raw, "files": tuple(FileChange(**change) for change in raw["files"])})
+        return MemoryChange(**{**raw, "files": tuple(ChangedFile(**change) for change in raw["files"])})
     except OSError as error:
         raise ChangeRecordError(f"{path} cannot be read: {os_reason(error)}.") from error
     except GARBLED_ERRORS as error:
@@ -249,7 +256,7 @@ def _require(directory: Path, name: str, digest: str | None) -> None:
         raise MemoryChangedError(f"{directory / name} was changed by another program in this moment. Try again.")
 
 
-def _replace(directory: Path, change: FileChange, data: bytes | None) -> None:
+def _replace(directory: Path, change: ChangedFile, data: bytes | None) -> None:
     """Give a file its new content in one step, if it still has the old one.
 
     Raises:
@@ -283,14 +290,14 @@ def _replace(directory: Path, change: FileChange, data: bytes | None) -> None:
         _remove_leftover(temporary, change)
 
 
-def _remove_leftover(path: Path, change: FileChange) -> None:
+def _remove_leftover(path: Path, change: ChangedFile) -> None:
     """Remove a file of echod's own. One with a content that no record has stays, since it may be nowhere else."""
     with contextlib.suppress(OSError):
         if _digest(read_regular(path, MAX_FILE_BYTES, follow_symlinks=False)) in (change.before, change.after):
             path.unlink()
 
 
-def _check_displaced(displaced: Path, change: FileChange, put_back: Callable[[], object]) -> None:
+def _check_displaced(displaced: Path, change: ChangedFile, put_back: Callable[[], object]) -> None:
     present = _digest(read_regular(displaced, MAX_FILE_BYTES, follow_symlinks=False))
     if present not in (change.before, change.after):
         put_back()
@@ -320,3 +327,27 @@ def _write_beside(temporary: Path, target: Path, data: bytes, mtime_ns: int | No
         full_fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def lock_reason(path: Path, now: float) -> str | None:
+    """Return why the host's lock on a memory forbids changes, as half a sentence; None if it is free or stale.
+
+    A lock of less than an hour that cannot be read counts as held. The time of its file is that of the host's last
+    consolidation, so nothing of echod's touches it.
+    """
+    file = path / LOCK
+    try:
+        if now - file.lstat().st_mtime > LOCK_STALE_SECONDS:
+            return None
+        process = int(read_regular(file, _MAX_LOCK_BYTES, follow_symlinks=False).split()[0])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, IndexError):
+        return f"its lock {LOCK} cannot be read"
+    try:
+        os.kill(process, 0)
+    except (ProcessLookupError, OverflowError):
+        return None
+    except PermissionError:
+        pass  # it is alive, and another user's
+    return f"Claude Code (process {process}) holds its lock {LOCK}" if process > 0 else None

@@ -19,12 +19,13 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-from echod.auto_memory.places import MAX_FILE_BYTES, MemoryPlace, find_places, iter_files
+from echod.auto_memory.changes import MAX_FILE_BYTES
+from echod.auto_memory.places import MemoryPlace, find_places, iter_files
 from echod.errors import GARBLED_ERRORS, EchodError, os_reason
 from echod.files import read_regular, write_private_durable
 from echod.isolation import isolated
 from echod.log import get_logger
-from echod.memory.auto_memory.checks import Finding
+from echod.memory.auto_memory.checks import MemoryFinding
 
 log = get_logger(__name__)
 
@@ -129,14 +130,14 @@ class MemoryCopies:
         except FileNotFoundError:
             return frozenset()
 
-    def loss(self, now: float) -> Finding | None:
+    def loss(self, now: float) -> MemoryFinding | None:
         """Return a finding if at least half of the files of a copy of the last days are gone."""
         present = self.present_names()
         for copy in reversed(self.copies()):
             lost = copy.files.keys() - present
             if now - copy.at < _LOSS_SECONDS and len(lost) >= _MIN_LOST and 2 * len(lost) >= len(copy.files):
                 text = f"{len(lost)} of {len(copy.files)} files that copy {copy.number} has are gone."
-                return Finding("auto-lost", "", None, text, f"echod restore --auto-memory {self.directory}")
+                return MemoryFinding("auto-lost", "", None, text, f"echod restore --auto-memory {self.directory}")
         return None
 
     def _copy_file(self, name: str, status: os.stat_result, known: CopiedFile | None) -> CopiedFile:
@@ -193,7 +194,7 @@ def copied_directories(root: Path) -> tuple[Path, ...]:
 
 
 def refresh_copies(root: Path, home: Path, projects: Iterable[Path], now: float) -> int:
-    """Make the copies that are due, and return their number. What cannot be copied is logged and left alone."""
+    """Make the copies that are due, and return their number. A directory that fails is logged and left alone."""
     made = 0
     places: tuple[MemoryPlace, ...] = ()
     with isolated("The directories of auto memory"):

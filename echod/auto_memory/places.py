@@ -20,23 +20,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+from echod.auto_memory.changes import MAX_FILE_BYTES
 from echod.errors import os_reason
 from echod.files import read_regular
-from echod.memory.auto_memory.checks import Finding
+from echod.memory.auto_memory.checks import MemoryFinding
 from echod.memory.auto_memory.notes import INDEX, MemoryDirectory, NoteFile
 from echod.paths import expand_home
 from echod.projects.discovery import main_worktree_path, repository_root
 from echod.sessions.transcripts import project_slug
 
-MAX_FILE_BYTES: Final = 1 << 20
-"""The size up to which a file of a memory is read."""
-
 MAX_FILES: Final = 5_000
-LOCK: Final = ".consolidate-lock"
-LOCK_STALE_SECONDS: Final = 3_600.0
-"""After this time the host itself ignores its lock."""
-
-_MAX_LOCK_BYTES: Final = 64
 _SETTING: Final = "autoMemoryDirectory"
 _MAX_DEPTH: Final = 4
 _WRITING_TOOLS: Final = frozenset({"Write", "Edit"})
@@ -60,7 +53,7 @@ class FoundPlaces(NamedTuple):
     """The directories, and what is wrong about where they are: each finding with the path of its file."""
 
     places: tuple[MemoryPlace, ...]
-    findings: tuple[tuple[Path, Finding], ...] = ()
+    findings: tuple[tuple[Path, MemoryFinding], ...] = ()
 
 
 class _Setting(NamedTuple):
@@ -93,7 +86,7 @@ def find_places(home: Path, projects: Iterable[Path], *, only: Path | None, mana
     """
     selected = (only,) if only is not None else tuple(dict.fromkeys(projects))
     places: dict[Path, MemoryPlace] = {}
-    findings: list[tuple[Path, Finding]] = []
+    findings: list[tuple[Path, MemoryFinding]] = []
     for project in selected:
         place, found = _project_place(home, project, managed)
         findings += found
@@ -112,7 +105,7 @@ def find_places(home: Path, projects: Iterable[Path], *, only: Path | None, mana
     return FoundPlaces(existing, tuple(dict.fromkeys(findings)))
 
 
-def _project_place(home: Path, project: Path, managed: Path) -> tuple[MemoryPlace, list[tuple[Path, Finding]]]:
+def _project_place(home: Path, project: Path, managed: Path) -> tuple[MemoryPlace, list[tuple[Path, MemoryFinding]]]:
     settings = [
         _Setting(file, scope, value)
         for scope, file in (
@@ -128,12 +121,12 @@ def _project_place(home: Path, project: Path, managed: Path) -> tuple[MemoryPlac
         if not setting.usable:
             text = f"{_SETTING} is {setting.value!r}, which the host ignores, because it is not absolute."
             fix = "Write the path from / or ~ on."
-            findings.append((setting.file, Finding("auto-directory-ignored", setting.file.name, None, text, fix)))
+            findings.append((setting.file, MemoryFinding("auto-directory-ignored", setting.file.name, None, text, fix)))
     usable = [setting for setting in settings if setting.usable]
     for setting in usable[1:]:
         text = f"{_SETTING} has no effect here: the {usable[0].scope} settings decide, in {usable[0].file}."
         findings.append(
-            (setting.file, Finding("auto-directory-overridden", setting.file.name, None, text, "Remove it."))
+            (setting.file, MemoryFinding("auto-directory-overridden", setting.file.name, None, text, "Remove it."))
         )
     if not usable:
         return MemoryPlace(default_directory(home, project), f"the default directory of {project}"), findings
@@ -141,7 +134,7 @@ def _project_place(home: Path, project: Path, managed: Path) -> tuple[MemoryPlac
     if winner.scope == "project":
         text = f"The project's settings send auto memory to {winner.value}, so all who can change them can redirect it."
         fix = "Move the setting to .claude/settings.local.json or to your own settings."
-        findings.append((winner.file, Finding("auto-directory-project", winner.file.name, None, text, fix)))
+        findings.append((winner.file, MemoryFinding("auto-directory-project", winner.file.name, None, text, fix)))
     return MemoryPlace(expand_home(winner.value), f"chosen by the {winner.scope} settings, {winner.file}"), findings
 
 
@@ -175,7 +168,7 @@ def _directories(path: Path) -> list[Path]:
         return []
 
 
-def check_agents(definitions: Iterable[Path], project: Path | None, home: Path) -> Iterator[tuple[Path, Finding]]:
+def check_agents(definitions: Iterable[Path], project: Path | None, home: Path) -> Iterator[tuple[Path, MemoryFinding]]:
     """Yield what is wrong with agents that have a memory. `project` is the project's `.claude`, `home` the user's."""
     for file in (file for directory in definitions for file in sorted(directory.glob("**/*.md"))):
         try:
@@ -188,7 +181,7 @@ def check_agents(definitions: Iterable[Path], project: Path | None, home: Path) 
         line = next((field.line for field in agent.written_fields if field.name == "memory"), 1)
         if scope not in _MEMORY_SCOPES:
             text = f"memory: {scope!r} is no scope, so the agent has no memory."
-            yield file, Finding("auto-agent-scope", file.name, line, text, "Use user, project or local.")
+            yield file, MemoryFinding("auto-agent-scope", file.name, line, text, "Use user, project or local.")
             continue
         tools, denied = _tool_names(agent, "tools"), _tool_names(agent, "disallowedTools") or frozenset()
         writing = _WRITING_TOOLS if tools is None or "*" in tools else tools & _WRITING_TOOLS
@@ -196,7 +189,7 @@ def check_agents(definitions: Iterable[Path], project: Path | None, home: Path) 
             base = home if scope == "user" or project is None else project
             text = f"The agent has a memory in {base / _MEMORY_SCOPES[scope] / agent.title}, and no tool to write it."
             fix = "Add Write and Edit to its tools, or remove the line memory:."
-            yield file, Finding("auto-agent-unwritable", file.name, line, text, fix)
+            yield file, MemoryFinding("auto-agent-unwritable", file.name, line, text, fix)
 
 
 def _tool_names(agent: NoteFile, name: str) -> frozenset[str] | None:
@@ -262,27 +255,3 @@ def _walk(path: Path, prefix: str, depth: int) -> Iterator[tuple[str, os.stat_re
             yield f"{prefix}{entry.name}", entry.stat(follow_symlinks=False)
         except FileNotFoundError:
             continue  # deleted just now
-
-
-def lock_reason(path: Path, now: float) -> str | None:
-    """Return why the host's lock on a memory forbids changes, as half a sentence; None if it is free or stale.
-
-    A lock of less than an hour that cannot be read counts as held. The time of its file is that of the host's last
-    consolidation, so nothing of echod's touches it.
-    """
-    file = path / LOCK
-    try:
-        if now - file.lstat().st_mtime > LOCK_STALE_SECONDS:
-            return None
-        process = int(read_regular(file, _MAX_LOCK_BYTES, follow_symlinks=False).split()[0])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, IndexError):
-        return f"its lock {LOCK} cannot be read"
-    try:
-        os.kill(process, 0)
-    except (ProcessLookupError, OverflowError):
-        return None
-    except PermissionError:
-        pass  # it is alive, and another user's
-    return f"Claude Code (process {process}) holds its lock {LOCK}" if process > 0 else None

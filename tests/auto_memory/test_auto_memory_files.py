@@ -12,18 +12,17 @@ from pathlib import Path
 import pytest
 
 from echod.auto_memory import changes as changes_module
-from echod.auto_memory.changes import ChangeRecordError, MemoryChangedError, MemoryChanges, NewFile
+from echod.auto_memory.changes import LOCK, ChangeRecordError, MemoryChangedError, MemoryChanges, NewFile, lock_reason
 from echod.auto_memory.copies import MemoryCopies, copied_directories, refresh_copies
 from echod.auto_memory.places import (
-    LOCK,
     FoundPlaces,
     default_directory,
     find_places,
     is_disabled,
-    lock_reason,
     memory_project,
     read_directory,
 )
+from echod.store.fs import exchange
 
 NOW = 1_795_000_000.0
 OLD = b"- [A](a.md)\n- [B](b.md)\n"
@@ -291,7 +290,7 @@ def test_a_write_of_the_agent_in_the_last_moment_is_not_lost(
     memory: Path, changes: MemoryChanges, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The agent writes after the last look at the file, just before the exchange."""
-    genuine = changes_module.exchange
+    genuine = exchange
     calls: list[int] = []
 
     def late(*arguments: object) -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import click
 
-from echod.auto_memory.changes import ChangeRecordError, MemoryChange, MemoryChanges, NewFile
+from echod.auto_memory.changes import MAX_FILE_BYTES, MemoryChanges, NewFile
 from echod.auto_memory.copies import CopyError, MemoryCopies, MemoryCopy, copied_directories
 from echod.auto_memory.places import (
-    MAX_FILE_BYTES,
     FoundPlaces,
     default_directory,
     find_places,
@@ -21,11 +20,12 @@ from echod.auto_memory.places import (
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import format_timestamp, problem_line, sanitize, short_path, wrap
-from echod.contract.commands import Check, CheckResult, DoctorReport, LoggedJob
-from echod.errors import EchodError, UsageError, os_reason
+from echod.cli.session_roots import memory_job_role
+from echod.contract.commands import Check, CheckResult, DoctorReport
+from echod.errors import UsageError, os_reason
 from echod.files import read_regular
 from echod.jobs.base import JobDone, JobOutcome, JobResources
-from echod.memory.auto_memory.checks import Finding, check_directory
+from echod.memory.auto_memory.checks import MemoryFinding, check_directory
 from echod.memory.auto_memory.notes import (
     INDEX,
     MAX_LOADED_CHARACTERS,
@@ -37,7 +37,6 @@ from echod.memory.auto_memory.repair import IndexRepair, plan_repair
 from echod.memory.text import pluralize
 from echod.paths import claude_home
 from echod.state.job import JobKind
-from echod.store.layout import Role, Store
 
 _MAX_SHOWN = 12
 
@@ -77,7 +76,7 @@ def _find(context: CommandContext, path: Path | None) -> FoundPlaces:
     return find_places(claude_home(context.environ), projects, only=only)
 
 
-def _to_check(finding: Finding, file: Path) -> Check:
+def _to_check(finding: MemoryFinding, file: Path) -> Check:
     result = CheckResult.PROBLEM if finding.is_problem else CheckResult.NOTE
     return Check(finding.code, result, sanitize(finding.text), sanitize(finding.fix), str(file), finding.line)
 
@@ -94,7 +93,7 @@ def _summary(path: Path, source: str, directory: MemoryDirectory) -> Check:
 
 
 def _losses(context: CommandContext, found: FoundPlaces, path: Path | None) -> Iterator[Check]:
-    """Yield a check for each copied directory of which many files are gone."""
+    """Yield a check for each copied directory that lost many files."""
     root = _copies_root(context)
     selected = None
     if path is not None:  # also if all of it is gone
@@ -255,16 +254,11 @@ def _files_to_restore(copies: MemoryCopies, copy: MemoryCopy, *, only_missing: b
     return files
 
 
-# Jobs, log and undo
+# Jobs
 
 
 def _copies_root(context: CommandContext) -> Path:
     return context.paths.auto_memory / "copies"
-
-
-def _job_role(directory: Path) -> Role:
-    """Return the name of a directory in the queue: `echod jobs` shows it like a role of a store."""
-    return Role(Store(directory.parent, directory), "")
 
 
 def _job_step(
@@ -277,65 +271,8 @@ def _job_step(
             changes.apply(directory, files(), job=resources.job_id, kind=kind, summary=summary, now=context.now())
             return JobDone(summary, changed=True)
 
-        manual_job = ManualJob(JobKind.AUTO_MEMORY, _job_role(directory))
+        manual_job = ManualJob(JobKind.AUTO_MEMORY, memory_job_role(directory))
         result = runner._replace(force=True).run_multi_role(manual_job, work)
         return result.describe(short_path(str(directory)))
 
     return step
-
-
-def logged_changes_of(context: CommandContext, projects: Iterable[Path] | None) -> Iterator[LoggedJob]:
-    """Yield a row of `echod log` for each change of the auto memory of these projects; None means all."""
-    try:
-        records = MemoryChanges(context.paths.auto_memory).records()
-    except EchodError:
-        return  # the next change reports it
-    home = claude_home(context.environ)
-    roots = None if projects is None else tuple(projects)
-    for record in records:
-        directory = Path(record.directory)
-        if roots is None or any(
-            directory == default_directory(home, root) or root in directory.parents for root in roots
-        ):
-            yield LoggedJob(record.job, record.kind, record.directory, "", record.at, record.summary, record.undone_by)
-
-
-def find_memory_undo(context: CommandContext, job: int) -> MemoryChange | None:
-    """Return the change of auto memory that a job made; None if it made none.
-
-    Raises:
-        ChangeRecordError: it was undone already, or a record cannot be read.
-    """
-    if not context.paths.auto_memory.is_dir():
-        return None
-    record = next((one for one in MemoryChanges(context.paths.auto_memory).records() if one.job == job), None)
-    if record is not None and record.undone_by is not None:
-        raise ChangeRecordError(f"Job {job} was undone already, by job {record.undone_by}.")
-    return record
-
-
-def undo_memory_change(context: CommandContext, record: MemoryChange) -> Change:
-    """Return the undo of a change of auto memory."""
-    made_at = format_timestamp(record.at, context.now())
-    lines = [
-        f"Job {record.job}: {record.kind}  {short_path(record.directory)}  {made_at}",
-        wrap(sanitize(record.summary), indent="  "),
-        "Undo will:",
-        *(
-            f"  {'remove' if change.before is None else 'restore'} the file   {sanitize(change.name)}"
-            for change in record.files[:_MAX_SHOWN]
-        ),
-    ]
-
-    def step(runner: JobRunner) -> str:
-        def work(resources: JobResources) -> JobOutcome:
-            changes = MemoryChanges(context.paths.auto_memory)
-            changes.recover()
-            changes.undo(record, job=resources.job_id, now=context.now())
-            return JobDone(f"undid job {record.job}: {record.summary}", changed=True)
-
-        manual_job = ManualJob(JobKind.UNDO, _job_role(Path(record.directory)), f"the user undoes job {record.job}")
-        number = runner._replace(force=True).run_multi_role(manual_job, work).job.id
-        return f"Undone, as job {number}. To redo: echod undo {number}"
-
-    return Change("\n".join(lines), [step], Confirmation(f"Undo job {record.job}?"))

@@ -13,6 +13,7 @@ import click
 
 from echod import __version__
 from echod.cli import options
+from echod.cli.commands import auto_memory as own_memory
 from echod.cli.context import CommandContext
 from echod.cli.leftovers import delete_leftovers
 from echod.cli.options import PATH
@@ -58,8 +59,6 @@ def doctor(
     that Claude Code keeps itself, and that of its subagents.
     """
     if auto_memory:
-        from echod.cli.commands import auto_memory as own_memory  # few check it, and it loads much
-
         if fix:
             own_memory.repair(context, path, yes=yes)
         _print_report(context, own_memory.examine(context, path), verbose=verbose, json=json)

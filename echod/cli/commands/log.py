@@ -18,7 +18,7 @@ from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME, WholeNumber
 from echod.cli.output import WIDTH, fit_path, format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import CommandGroup, command_context, example, pass_command_context
-from echod.cli.session_roots import logged_changes
+from echod.cli.session_roots import logged_changes, logged_memory_changes
 from echod.cli.targets import block_title, select_stores
 from echod.contract.commands import EntryDiff, FileDiff, JobDiffReport, JobInfo, JobsReport, LoggedJob, LogReport
 from echod.contract.search import OfferedEntry, RecallLog
@@ -75,7 +75,7 @@ def log(context: CommandContext, *, target: str | None, recall: bool, limit: int
     with context.open_read_context() as read_context:
         projects = None if stores is None else dict.fromkeys(store.project for store in stores)
         rows = [*_log_rows(read_context.reader.history(stores)), *logged_changes(read_context, projects)]
-        rows += _auto_memory_rows(context, projects)
+        rows += logged_memory_changes(context, projects)
         rows = sorted(rows, key=lambda row: row.at, reverse=True)[:limit]
     if json:
         click.echo(to_json(LogReport(tuple(rows))))
@@ -84,14 +84,6 @@ def log(context: CommandContext, *, target: str | None, recall: bool, limit: int
         click.echo("\nThe changes of one job: echod log JOB. To undo it: echod undo JOB")
     else:
         click.echo("echod has not changed anything here yet.")
-
-
-def _auto_memory_rows(context: CommandContext, projects: Iterable[Path] | None) -> list[LoggedJob]:
-    if not (context.paths.auto_memory / "changes").is_dir():
-        return []
-    from echod.cli.commands.auto_memory import logged_changes_of  # few change auto memory
-
-    return list(logged_changes_of(context, projects))
 
 
 def _recall_log(context: CommandContext, stores: Sequence[Store] | None, limit: int) -> RecallLog:

@@ -75,7 +75,7 @@ REPAIRABLE: Final = frozenset({"auto-index-missing", "auto-order", "auto-pointer
 """The findings that `repair` can fix, since it changes pointers and their order only."""
 
 
-class Finding(NamedTuple):
+class MemoryFinding(NamedTuple):
     """Something that is wrong. `file` is relative to the directory, `line` from 1; None for the whole file."""
 
     code: str
@@ -105,7 +105,7 @@ class _Contents(NamedTuple):
         return self.directory.notes
 
 
-def check_directory(directory: MemoryDirectory, now: float) -> list[Finding]:
+def check_directory(directory: MemoryDirectory, now: float) -> list[MemoryFinding]:
     """Return everything that is wrong, the index first. `now` is in Unix seconds."""
     index_text = (directory.index_file.text if directory.index_file else None) or ""
     contents = _Contents(
@@ -123,21 +123,21 @@ def check_directory(directory: MemoryDirectory, now: float) -> list[Finding]:
     return [finding._replace(text=redact(finding.text).text, fix=redact(finding.fix).text) for finding in found]
 
 
-def _check_readable(contents: _Contents) -> Iterator[Finding]:
+def _check_readable(contents: _Contents) -> Iterator[MemoryFinding]:
     for name, reason in contents.directory.unreadable:
-        yield Finding("auto-unreadable", name, None, f"The file cannot be read: {reason}.", "Correct it by hand.")
+        yield MemoryFinding("auto-unreadable", name, None, f"The file cannot be read: {reason}.", "Correct it by hand.")
     for note in _all_files(contents):
         if note.text is None:
             text = "The file is not UTF-8, so the host reads other characters than were written."
-            yield Finding("auto-unreadable", note.name, None, text, "Save it as UTF-8.")
+            yield MemoryFinding("auto-unreadable", note.name, None, text, "Save it as UTF-8.")
 
 
-def _check_size(contents: _Contents) -> Iterator[Finding]:
+def _check_size(contents: _Contents) -> Iterator[MemoryFinding]:
     index, loaded = contents.directory.index_file, contents.loaded
     if index is None:
         if contents.notes:
             text = f"There is no {INDEX}, so the host loads none of {pluralize(len(contents.notes), 'file')}."
-            yield Finding("auto-index-missing", INDEX, None, text, "Write an index of them.")
+            yield MemoryFinding("auto-index-missing", INDEX, None, text, "Write an index of them.")
         return
     counts = (
         f"{loaded.lines} of {MAX_LOADED_LINES} lines and {loaded.characters:,} of {MAX_LOADED_CHARACTERS:,} characters"
@@ -145,21 +145,21 @@ def _check_size(contents: _Contents) -> Iterator[Finding]:
     if loaded.over:
         text = f"The index has {counts} that the host loads. The rest is cut off."
         fix = "Shorten lines, and move detail into the files."
-        yield Finding("auto-index-over", INDEX, loaded.first_cut, text, fix)
+        yield MemoryFinding("auto-index-over", INDEX, loaded.first_cut, text, fix)
     elif loaded.lines > MAX_LOADED_LINES * _NEAR or loaded.characters > MAX_LOADED_CHARACTERS * _NEAR:
         text = f"The index has {counts}. A write over the limit is an error for the agent."
-        yield Finding("auto-index-near", INDEX, None, text, "Shorten it now, while nothing is lost.")
+        yield MemoryFinding("auto-index-near", INDEX, None, text, "Shorten it now, while nothing is lost.")
 
 
-def _check_cut_titles(contents: _Contents) -> Iterator[Finding]:
+def _check_cut_titles(contents: _Contents) -> Iterator[MemoryFinding]:
     for pointer in contents.pointers:
         if not contents.loaded.loads(pointer.line):
             text = f'"{pointer.title}" ({pointer.target}) is not loaded.'
             fix = "Move these lines up, or shorten what is above them."
-            yield Finding("auto-index-cut", INDEX, pointer.line, text, fix)
+            yield MemoryFinding("auto-index-cut", INDEX, pointer.line, text, fix)
 
 
-def _check_order(contents: _Contents) -> Iterator[Finding]:
+def _check_order(contents: _Contents) -> Iterator[MemoryFinding]:
     """Report what the cut loses although something older or superseded is loaded."""
     if not contents.loaded.over:
         return
@@ -171,35 +171,35 @@ def _check_order(contents: _Contents) -> Iterator[Finding]:
     for pointer, note in cut:
         if replaced := next((other for other in loaded if superseded.get(other.name) == note.name), None):
             text = f'"{pointer.title}" is cut off, while {replaced.name}, which it supersedes, is loaded.'
-            yield Finding("auto-order", INDEX, pointer.line, text, "Put the newer one first.")
+            yield MemoryFinding("auto-order", INDEX, pointer.line, text, "Put the newer one first.")
     oldest = min((note.changed_at for note in loaded), default=None)
     if oldest is None:
         return
     newer = [pointer for pointer, note in cut if note.changed_at > oldest and note.name not in superseded]
     if newer:
         text = f"{pluralize(len(newer), 'file')} below this line changed after others that are loaded."
-        yield Finding(
+        yield MemoryFinding(
             "auto-order", INDEX, newer[0].line, text, "Put the newest first: echod doctor --auto-memory --fix"
         )
 
 
-def _check_index_lines(contents: _Contents) -> Iterator[Finding]:
+def _check_index_lines(contents: _Contents) -> Iterator[MemoryFinding]:
     prose: list[int] = []
     pointer_lines = {pointer.line for pointer in contents.pointers}
     for number, line in enumerate(contents.index_text.split("\n"), start=1):
         if number in pointer_lines:
             if (length := utf16_length(line)) > _MAX_LINE:
                 text = f"The line has {length} characters. The host recommends at most {_MAX_LINE}."
-                yield Finding("auto-index-long", INDEX, number, text, "Move detail into the file that it names.")
+                yield MemoryFinding("auto-index-long", INDEX, number, text, "Move detail into the file that it names.")
         elif not _STRUCTURE.fullmatch(line):
             prose.append(number)
     share = len(prose) / max(1, len(prose) + len(pointer_lines))
     if len(prose) + len(pointer_lines) >= _MIN_PROSE_LINES and share > _MAX_PROSE_SHARE:
         text = f"{pluralize(len(prose), 'line')} of the index name no file, so they cost space in every session."
-        yield Finding("auto-index-prose", INDEX, prose[0], text, "Move the text into a file of its own.")
+        yield MemoryFinding("auto-index-prose", INDEX, prose[0], text, "Move the text into a file of its own.")
 
 
-def _check_pointers(contents: _Contents) -> Iterator[Finding]:
+def _check_pointers(contents: _Contents) -> Iterator[MemoryFinding]:
     dead = dead_pointers(contents.directory, contents.pointers)
     existing = existing_names(contents.directory)
     first: dict[str, int] = {}
@@ -208,10 +208,10 @@ def _check_pointers(contents: _Contents) -> Iterator[Finding]:
             near = similar_file(pointer.target, existing)
             fix = f"Name {near}" if near else "Remove the line, or write the file again."
             text = f'"{pointer.title}" names {pointer.target}, which does not exist.'
-            yield Finding("auto-pointer-dead", INDEX, pointer.line, text, fix)
+            yield MemoryFinding("auto-pointer-dead", INDEX, pointer.line, text, fix)
         elif pointer.target in first:
             text = f"{pointer.target} is named in line {first[pointer.target]} already."
-            yield Finding("auto-pointer-twice", INDEX, pointer.line, text, "Remove one of the lines.")
+            yield MemoryFinding("auto-pointer-twice", INDEX, pointer.line, text, "Remove one of the lines.")
         first.setdefault(pointer.target, pointer.line)
 
 
@@ -237,23 +237,23 @@ def dead_pointers(directory: MemoryDirectory, pointers: Iterable[Pointer]) -> li
     ]
 
 
-def _check_named(contents: _Contents) -> Iterator[Finding]:
+def _check_named(contents: _Contents) -> Iterator[MemoryFinding]:
     if contents.directory.index_file is None:
         return
     named = named_files(contents.index_text)
     for note in unnamed_notes(contents.directory, named):
         text = "No line of the index names the file, so no session learns of it."
-        yield Finding("auto-pointer-missing", note.name, None, text, f"Add a line to {INDEX}.")
+        yield MemoryFinding("auto-pointer-missing", note.name, None, text, f"Add a line to {INDEX}.")
     for name in contents.directory.others:
         if _BACKUP_NAME.fullmatch(name):
             text = "The file looks like a backup that was left behind."
-            yield Finding("auto-backup", name, None, text, "Delete it, or move it away.")
+            yield MemoryFinding("auto-backup", name, None, text, "Delete it, or move it away.")
         elif name not in named:
             text = "The file is no Markdown, and the index does not name it."
-            yield Finding("auto-file-unnamed", name, None, text, "Name it in the index, or move it away.")
+            yield MemoryFinding("auto-file-unnamed", name, None, text, "Name it in the index, or move it away.")
 
 
-def _check_front_matter(contents: _Contents) -> Iterator[Finding]:
+def _check_front_matter(contents: _Contents) -> Iterator[MemoryFinding]:
     for note in contents.notes:
         if note.text is None:
             continue
@@ -261,45 +261,49 @@ def _check_front_matter(contents: _Contents) -> Iterator[Finding]:
             begins = note.text.startswith("---")
             text = "The front matter does not end." if begins else "The file has no front matter."
             fix = "Begin the file with --- and the lines name:, description: and a type below metadata:, ended by ---."
-            yield Finding("auto-front-matter", note.name, 1, text, fix)
+            yield MemoryFinding("auto-front-matter", note.name, 1, text, fix)
             continue
         if note.fields is None:
             text = "The front matter is not valid YAML, so its values may not be read."
-            yield Finding("auto-front-matter", note.name, 1, text, "Put quotes around values that contain a colon.")
+            yield MemoryFinding(
+                "auto-front-matter", note.name, 1, text, "Put quotes around values that contain a colon."
+            )
             continue
         for name in ("name", "description"):
             if not note.value(name):
                 text = f"The front matter has no {name}."
-                yield Finding("auto-front-matter", note.name, 1, text, f"Add a line {name}: ...")
+                yield MemoryFinding("auto-front-matter", note.name, 1, text, f"Add a line {name}: ...")
         kind = note.value("type")
         if kind not in MEMORY_TYPES:
             text = f"The type is {_quoted(kind)}." if kind else "The front matter has no type."
-            yield Finding("auto-type", note.name, 1, text, f"Use one of: {', '.join(MEMORY_TYPES)}.")
+            yield MemoryFinding("auto-type", note.name, 1, text, f"Use one of: {', '.join(MEMORY_TYPES)}.")
 
 
-def _check_cut_values(contents: _Contents) -> Iterator[Finding]:
+def _check_cut_values(contents: _Contents) -> Iterator[MemoryFinding]:
     for note in contents.notes:
         for field in note.written_fields:
             if _CUT_VALUE.match(field.written):
                 text = f"The value of {field.name} ends at its #: YAML reads the rest as a comment."
-                yield Finding("auto-front-matter-cut", note.name, field.line, text, "Put quotes around the value.")
+                yield MemoryFinding(
+                    "auto-front-matter-cut", note.name, field.line, text, "Put quotes around the value."
+                )
 
 
-def _check_names(contents: _Contents) -> Iterator[Finding]:
+def _check_names(contents: _Contents) -> Iterator[MemoryFinding]:
     by_title: dict[str, NoteFile] = {}
     for note in contents.notes:
         if not _FILE_NAME.fullmatch(note.name):
             text = "The name of the file has capitals, blanks or other signs, which links often miss."
-            yield Finding("auto-file-name", note.name, None, text, "Use a-z, 0-9 and hyphens.")
+            yield MemoryFinding("auto-file-name", note.name, None, text, "Use a-z, 0-9 and hyphens.")
         if not (title := note.value("name").casefold()):
             continue
         if title in by_title:
             text = f"The name is that of {by_title[title].name} too, so a link [[{title}]] means either."
-            yield Finding("auto-name-twice", note.name, _line_of(note, "name"), text, "Give one another name.")
+            yield MemoryFinding("auto-name-twice", note.name, _line_of(note, "name"), text, "Give one another name.")
         by_title.setdefault(title, note)
 
 
-def _check_descriptions(contents: _Contents) -> Iterator[Finding]:
+def _check_descriptions(contents: _Contents) -> Iterator[MemoryFinding]:
     words: dict[int, frozenset[str]] = {}
     for number, note in enumerate(contents.notes):
         description = note.value("description")
@@ -310,15 +314,15 @@ def _check_descriptions(contents: _Contents) -> Iterator[Finding]:
         if len(words[number]) < _MIN_WORDS:
             text = "The description has too few words of its own to be found by them."
             fix = "Say what the memory is about, with the names of files, tools or errors."
-            yield Finding("auto-description-vague", note.name, _line_of(note, "description"), text, fix)
+            yield MemoryFinding("auto-description-vague", note.name, _line_of(note, "description"), text, fix)
     for later, earlier in similar_pairs(words, _SAME_DESCRIPTION):
         note, other = contents.notes[later], contents.notes[earlier]
-        text = f"The description cannot be told apart from that of {other.name}."
+        text = f"The description cannot be distinguished from that of {other.name}."
         fix = "Describe the difference, or merge the two files."
-        yield Finding("auto-description-same", note.name, _line_of(note, "description"), text, fix)
+        yield MemoryFinding("auto-description-same", note.name, _line_of(note, "description"), text, fix)
 
 
-def _check_duplicates(contents: _Contents) -> Iterator[Finding]:
+def _check_duplicates(contents: _Contents) -> Iterator[MemoryFinding]:
     words = {
         number: found
         for number, note in enumerate(contents.notes)
@@ -329,10 +333,10 @@ def _check_duplicates(contents: _Contents) -> Iterator[Finding]:
         same = note.body.split() == other.body.split()
         text = f"The text is {'the same as' if same else 'nearly the same as'} that of {other.name}."
         fix = "Keep one of the two, and remove the other with its line in the index."
-        yield Finding("auto-duplicate" if same else "auto-similar", note.name, note.body_line, text, fix)
+        yield MemoryFinding("auto-duplicate" if same else "auto-similar", note.name, note.body_line, text, fix)
 
 
-def _check_links(contents: _Contents) -> Iterator[Finding]:
+def _check_links(contents: _Contents) -> Iterator[MemoryFinding]:
     known = {*contents.by_name, *contents.directory.others, INDEX}
     titles = {note.value("name").casefold() for note in contents.notes}
     stems = {name.rpartition("/")[2].removesuffix(".md").casefold() for name in contents.by_name} | {"memory"}
@@ -343,34 +347,34 @@ def _check_links(contents: _Contents) -> Iterator[Finding]:
                 continue
             near = similar_file(f"{plain}.md", known)
             fix = f"Name {near}" if near else "Correct the link, or remove it."
-            yield Finding("auto-link-dead", note.name, line, f"The link {_quoted(target)} leads nowhere.", fix)
+            yield MemoryFinding("auto-link-dead", note.name, line, f"The link {_quoted(target)} leads nowhere.", fix)
         target = note.value("supersedes")
         if target.casefold() not in _NO_TARGET and _resolve(target, contents.notes) is None:
             text = f"It supersedes {_quoted(target)}, which does not exist."
             line = _line_of(note, "supersedes")
-            yield Finding("auto-supersedes-dead", note.name, line, text, "Remove the line, or correct the name.")
+            yield MemoryFinding("auto-supersedes-dead", note.name, line, text, "Remove the line, or correct the name.")
 
 
-def _check_secrets(contents: _Contents) -> Iterator[Finding]:
+def _check_secrets(contents: _Contents) -> Iterator[MemoryFinding]:
     for note in _all_files(contents):
         text = note.text or note.data.decode("utf-8", "replace")
         for secret in find_secrets(text):
             line = text.count("\n", 0, secret.start) + 1
             found = f"The file contains a secret ({secret.kind}), which reaches a model whenever it is read."
-            yield Finding("auto-secret", note.name, line, found, "Remove it, and revoke it where it is valid.")
+            yield MemoryFinding("auto-secret", note.name, line, found, "Remove it, and revoke it where it is valid.")
 
 
-def _check_upkeep(contents: _Contents) -> Iterator[Finding]:
+def _check_upkeep(contents: _Contents) -> Iterator[MemoryFinding]:
     for note in contents.notes:
         if len(note.data) > _MAX_NOTE_BYTES:
             text = f"The file has {len(note.data):,} bytes. A memory is meant to be one fact."
-            yield Finding("auto-file-long", note.name, None, text, "Split it, or move it to the documentation.")
+            yield MemoryFinding("auto-file-long", note.name, None, text, "Split it, or move it to the documentation.")
         if (age := contents.now - note.changed_at) > _STALE_SECONDS:
             text = f"The file was last changed {int(age // 86_400)} days ago."
-            yield Finding("auto-stale", note.name, None, text, "Check whether it is still true.")
+            yield MemoryFinding("auto-stale", note.name, None, text, "Check whether it is still true.")
 
 
-_CHECKS: Final[tuple[Callable[[_Contents], Iterator[Finding]], ...]] = (
+_CHECKS: Final[tuple[Callable[[_Contents], Iterator[MemoryFinding]], ...]] = (
     _check_readable,
     _check_size,
     _check_order,

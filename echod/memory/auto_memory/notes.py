@@ -14,6 +14,8 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from echod.memory.front_matter import load_yaml_fields
+
 INDEX: Final = "MEMORY.md"
 """The name of the index."""
 
@@ -180,16 +182,10 @@ def split_front_matter(text: str) -> tuple[tuple[FrontMatterField, ...], str, in
 
 def load_fields(front: str) -> Mapping[str, Any] | None:
     """Return YAML front matter with the values below `metadata` beside the others; None if it is no mapping."""
-    import yaml  # noqa: PLC0415  loading it delays every command, and few check auto memory
-
-    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-    try:
-        found = yaml.load(front, Loader=loader)  # noqa: S506  a safe loader
-    except (yaml.YAMLError, ValueError, RecursionError):
-        return None
-    if found is None:
+    if not front.strip():
         return {}
-    if not isinstance(found, dict):
+    found = load_yaml_fields(front)
+    if found is None:
         return None
     metadata = found.get("metadata")
     return {**(metadata if isinstance(metadata, dict) else {}), **found}

@@ -172,7 +172,7 @@ def _loads_in_order(lines: Sequence[str], rank: _Rank) -> bool:
 
 
 def _sort_items(lines: Sequence[str], rank: _Rank) -> list[str]:
-    """Sort the items of each section. What is above the first item of a section stays there."""
+    """Sort the items of each section. Text above the first item of a section stays there."""
     result: list[str] = []
     for section in _split(lines, lambda line: _HEADING.match(line) is not None):
         groups = list(_split(section, lambda line: _ITEM_START.match(line) is not None))
