@@ -42,7 +42,14 @@ def main() -> NoReturn:
     try:
         from echod.cli.app import run
 
-        sys.exit(run(sys.argv[1:]))
+        is_search = sys.argv[1:2] == ["search"]
+        if is_search:
+            gc.disable()
+        code = run(sys.argv[1:])
+        if is_search:
+            sys.stderr.flush()
+            os._exit(code)  # nothing is open, and tidying up the modules takes as long as the search
+        sys.exit(code)
     except EchodError as error:
         print_error(str(error))
         sys.exit(error.exit_code)

@@ -36,9 +36,10 @@ from echod.jobs.base import (
     plan_memory_and_commit,
     role_path,
 )
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.memory.document import parse
 from echod.memory.merge import MergeFailure, merge, round_trips
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE, Document, Unreadable
+from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact_bytes
 from echod.memory.renames import RenamedDocument, rename_document
 from echod.memory.solutions.promotion import EntryReference, entry_digest

@@ -15,13 +15,14 @@ from typing import NamedTuple
 
 from echod.jobs.archives import removed_archive_sizes
 from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, plan_and_commit, role_path
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.memory.branches import merge_branches, unite_archives
 from echod.memory.conservation import find_whole_lines
 from echod.memory.document import parse
 from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content, block_key, entry_ids
 from echod.memory.merge import MergeFailure
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE, Document, Unreadable
+from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Rule, render_archived_entries
 from echod.memory.policy.archive import (
     REMOVED_STEM,

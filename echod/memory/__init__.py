@@ -10,3 +10,9 @@ Two branches of a memory or an archive are merged by `branches`.
 Modules for other packages: `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
 `prompt_injection`, `renames`, `session_summary`, `shorten`, `specificity`, `text`.
 """
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+"""The size limit of a memory, knowledge or findings file. Larger files are not read."""
+
+MEMORY_FILE = "MEMORY.md"
+KNOWLEDGE_FILE = "knowledge.md"

@@ -15,9 +15,9 @@ from functools import lru_cache
 from itertools import pairwise
 from weakref import WeakValueDictionary
 
-from echod.memory import forms, markdown
+from echod.memory import MAX_FILE_BYTES, forms, markdown
 from echod.memory.markdown import HEADING, find_conflict_line
-from echod.memory.model import MAX_FILE_BYTES, Block, Document, Entry, Unreadable, UnreadableKind
+from echod.memory.model import Block, Document, Entry, Unreadable, UnreadableKind
 from echod.memory.text import capitalize
 
 SCHEMA_VERSION = 1

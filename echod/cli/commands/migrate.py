@@ -43,8 +43,9 @@ from echod.jobs.migrate import (
     plan_move,
     plan_names,
 )
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.memory.document import parse
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE, Unreadable
+from echod.memory.model import Unreadable
 from echod.memory.renames import RenamedDocument
 from echod.memory.text import pluralize
 from echod.scheduler.gate import describe_verdict

@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any, NamedTuple
 
+from echod.memory import MEMORY_FILE
 from echod.memory.document import parse_block
 from echod.memory.entry_matching import EntrySignature, entry_signature
-from echod.memory.model import MEMORY_FILE, Block, Document, Layer
+from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.scoring import ScoreTerms
 from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
