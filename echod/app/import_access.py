@@ -220,7 +220,7 @@ def _orphan_ids(log: AccessLog, store: Store, current: Sequence[CurrentEntry]) -
     for entry in current:
         is_alone = sizes[entry.role.name] == 1
         lines = range(1, min(_MAX_LINES, entry.line + 1000)) if is_alone else (entry.line,)
-        for root in roots:
+        for root in sorted(roots):
             for below in STORE_DIRS:
                 path = f"{root}/{below}/{entry.role.name}/MEMORY.md"
                 ids = {_upstream_id(entry.role.name, path, line) for line in lines}

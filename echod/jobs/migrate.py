@@ -142,7 +142,7 @@ def _rename_writes(view: RoleView, file: Snapshot | None, plan: RenamedDocument,
 def _changed_references(role: Role, plan: RenamedDocument) -> Mapping[str, str]:
     """Return old reference -> new reference, for every path that a solution may have."""
     tail = f"{role.name}/{role.memory.name}"
-    paths = {*(f"{below}/{tail}" for below in STORE_DIRS), f"echoes/{tail}"}
+    paths = (*(f"{below}/{tail}" for below in STORE_DIRS), f"echoes/{tail}")
     present = str(role.memory.relative_to(role.store.project))
     return {
         str(EntryReference(path, entry.old_id, entry_digest(entry.before))): str(

@@ -107,7 +107,7 @@ def read_installed_packs(claude_home: Path) -> InstalledPacks:
                         problems.append(f"{manifests.path / name!s} is skipped: it is not named after a doc pack.")
         with _open_directory(claude_home, packs_store(claude_home).root) as packs:
             if packs is not None:
-                for stack in packs_by_name.keys() | set(filter(is_stack_name, packs.list_names())):
+                for stack in sorted(packs_by_name.keys() | set(filter(is_stack_name, packs.list_names()))):
                     with isolated(f"The doc pack {stack}", problems.append):
                         packs_by_name[stack] = _with_memory(packs, packs_by_name.get(stack) or InstalledPack(stack))
     checked: list[InstalledPack] = []

@@ -91,7 +91,7 @@ class TranscriptFinder:
             directory, session = _read_directory(path)
             self._directories[key] = (directory, session)
         if not directory:
-            return next((root for root in roots if path.parent.name == project_slug(root)), None)
+            return min((root for root in roots if path.parent.name == project_slug(root)), default=None)
         try:
             start = main_worktree_path(Path(directory))
         except (OSError, ValueError):

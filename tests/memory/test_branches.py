@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from collections.abc import Sequence
 from datetime import date, timedelta
@@ -182,6 +183,12 @@ def test_an_open_code_block_does_not_swallow_the_other_branch() -> None:
     assert isinstance(result, MergeFailure) or set(contents(result.with_markers(7))) >= set(contents(file_of(B, C)))
 
 
+def test_entries_that_both_branches_rolled_up_are_in_both_summaries_and_gone() -> None:
+    one, other = entry("summary of alpha and beta", day=5), entry("summary of all three", day=6)
+    assert clean(file_of(A, B, C, D), file_of(C, D, one), file_of(D, other)) == file_of(D, one, other)
+    assert clean(file_of(A, B, D), file_of(one, D), file_of(one, D)) == file_of(one, D)
+
+
 # Laws
 
 NAMES = [f"name{number}" for number in range(12)]
@@ -305,3 +312,84 @@ def test_ten_thousand_random_histories_lose_and_double_nothing(history: tuple[by
     assert Counter(contents(clean(base, branches[2], clean(base, branches[1], branches[0])))) == Counter(
         contents(result)
     )
+
+
+# Both branches change any entry in any way
+
+
+def random_branch(rng: random.Random, number: int, base: Sequence[str]) -> bytes:
+    """Return a branch that keeps, edits, extends, renames, removes and adds entries, and may put them in any order."""
+    kept = []
+    for index, text in enumerate(base):
+        match rng.choice(["keep", "keep", "edit", "append", "rename", "verify", "drop"]):
+            case "edit":
+                kept.append(text.replace("Always do", f"Branch {number} does"))
+            case "append":
+                kept.append(f"{text.rstrip()}\n- Branch {number} adds {index}.\n\n")
+            case "rename":
+                kept.append(text.replace("Pattern: ", f"Pattern: new title {number} of "))
+            case "verify":
+                kept.append(text.replace("2026-02-01", f"2026-0{rng.randint(3, 9)}-01"))
+            case "keep":
+                kept.append(text)
+    for index in range(rng.randint(0, 3)):
+        new = entry(rng.choice([f"shared{index}", f"own{number}-{index}"]), day=rng.randint(0, 9))
+        kept.insert(rng.randint(0, len(kept)), new)
+    if rng.random() < 0.1:
+        rng.shuffle(kept)
+    data = file_of(*kept)
+    return data.replace(b"\n", b"\r\n") if rng.random() < 0.1 else data
+
+
+def check_random_history(seed: int) -> None:
+    rng = random.Random(seed)
+    count = rng.randint(0, 7)
+    texts = [entry(f"base{n}", f"Always do {n}.\n- Second of {n}.", day=n, verified="2026-02-01") for n in range(count)]
+    base = file_of(*texts)
+    one, other = random_branch(rng, 1, texts), random_branch(rng, 2, texts)
+    result = check_merge(base, one, other, seed)
+    # A criss-cross: git merges the bases first, and both sides have merged and gone on.
+    sides = [file_of(*blocks(result), entry(f"later{number}", day=9)) for number in (1, 2)]
+    check_merge(merged(base, one, other).as_base(), *sides, seed)
+    assert clean(base, result, result) == result, seed
+
+
+def check_merge(base: bytes, one: bytes, other: bytes, seed: int) -> bytes:
+    """Check that nothing is lost or there twice whichever branch is first, and return the merge without conflicts."""
+    result, mirrored = merged(base, one, other), merged(base, other, one)
+    assert result.with_newer()[0] == mirrored.with_newer()[0], seed
+    assert result.as_base() == mirrored.as_base(), seed
+    assert len(result.conflicts) == len(mirrored.conflicts), seed
+    assert b"<<<<" not in result.as_base(), seed
+    shown, old = lines_of(result.with_markers(7)), lines_of(base)
+    for side in (one, other):
+        new = {line for line in lines_of(side) - old if "verified" not in line}
+        assert new <= shown, (seed, new - shown)
+    data, lost = result.with_newer()
+    kept = lines_of(data) | {line for text in lost for line in lines_of(text.encode())}
+    assert {line for line in shown - kept if not line.startswith(("<<<<", "====", ">>>>"))} == set(), seed
+    learnings = Counter(line for line in data.decode().splitlines() if line.startswith("- Second of"))
+    assert max(learnings.values(), default=1) == 1, (seed, learnings)
+    return data
+
+
+def lines_of(data: bytes) -> set[str]:
+    return {line for line in data.decode().splitlines() if line.strip()}
+
+
+def blocks(data: bytes) -> list[str]:
+    document = parse(data)
+    assert isinstance(document, Document)
+    return [block.text.replace("\r\n", "\n").rstrip() + "\n\n" for block in document.blocks]
+
+
+def test_any_changes_of_both_branches_lose_and_double_nothing() -> None:
+    for seed in range(150):
+        check_random_history(seed)
+
+
+@pytest.mark.fuzz
+@pytest.mark.timeout(3_600)
+def test_ten_thousand_random_changes_of_both_branches_lose_and_double_nothing() -> None:
+    for seed in range(10_000, 20_000):
+        check_random_history(seed)

@@ -70,6 +70,26 @@ def test_tarnished_is_left_alone_and_reported_where_its_meaning_is_unknown() -> 
     assert later.ambiguous == ()
 
 
+@pytest.mark.parametrize("day", ["2026-02-11", "2026-02-12", "2026-02-13", "none"])
+def test_tarnished_beside_the_name_that_became_it_is_swapped_only_once(day: str) -> None:
+    """In one pass. After two, the Elden Lord would be an Ash."""
+    before = document("Elden Lord (lead) and Tarnished", day="2026-02-13" if day == "none" else day)
+
+    once = rename_document("r", before, in_new_layout=True)
+    twice = rename_document("r", once.document, in_new_layout=True)
+
+    assert [field.value for field in once.document.blocks[0].entry.fields if field.name == "source"] == [  # type: ignore[union-attr]
+        "Tarnished (lead) and Tarnished"
+    ]
+    assert twice.entries == ()
+    assert len(once.ambiguous) == 1
+
+
+def test_names_of_teams_and_of_state_files_in_back_quotes_stay() -> None:
+    for source in ("rune-review-8c1f", ".rune-review-7", "arc-work-1712", "rune-plan-abc", "rune:plans"):
+        assert renamed(f"`{source}`")[0] == f"`{source}`"
+
+
 def test_a_path_in_evidence_keeps_leading_to_its_file() -> None:
     for path in ("`agents/echo-detector.md:3`", "`src/orphan-finder/a.py`", "`config/rune-config.yml:1`"):
         assert renamed("manual", path)[1] == path

@@ -235,3 +235,40 @@ def test_a_kill_at_any_step_loses_and_doubles_nothing(tmp_path: Path, step: Comm
     assert not old.exists()
     assert new.with_name("ward-findings.md").read_text() == "- Check the length.\n"
     assert len(list(new.parent.glob("*-findings.md"))) == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["one/MEMORY.md"], []),
+        (["one/MEMORY.md"], ["two/MEMORY.md"]),
+        (["one/MEMORY.md"], ["one/knowledge.md"]),
+        (["one/knowledge.md"], ["one/MEMORY.md"]),
+        (["one/knowledge.md"], ["one/knowledge.md"]),
+        (["one/ward-findings.md"], ["one/ward-findings.md"]),
+        (["one/MEMORY.md", "one/ward-findings.md", "two/MEMORY.md"], ["one/MEMORY.md", "two/knowledge.md"]),
+        (["one/MEMORY.md", "one/archive/pruned-2026.md"], ["one/archive/pruned-2026.md"]),
+        (["one/archive/pruned-2026.md"], ["one/MEMORY.md"]),
+    ],
+    ids=lambda names: "+".join(names) or "nothing",
+)
+def test_no_line_of_a_partly_moved_layout_is_lost_or_there_twice(
+    project: Project, old: list[str], new: list[str]
+) -> None:
+    for store, names in ((OLD, old), (NEW, new)):
+        for name in names:
+            file = project.root / store / name
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(f"# Memory\n\n{entry_text(f'{name} of {store}', source=f'{store}/{name}')}")
+    before = {line for data in project.tree().values() for line in data.decode().splitlines()}
+
+    migrate(project)
+
+    after = project.tree()
+    assert before <= {line for data in after.values() for line in data.decode().splitlines()}
+    assert [name for name in after if name.startswith(str(OLD)) and "/archive/" not in name] == []
+    visible = [data for name, data in after.items() if name.startswith(str(NEW)) and "/archive/" not in name]
+    moved = [name for name in old if "/archive/" not in name]
+    for name in moved:
+        assert sum(data.count(f"{name} of {OLD}\n".encode()) for data in visible) == 1
+    assert "left to move" in project.echod("migrate", "--layout").output

@@ -86,6 +86,17 @@ def test_a_refusal_names_every_rule(etched: Etched) -> None:
     ]  # fmt: skip
 
 
+def test_an_entry_is_named_by_the_reference_of_its_solution_too(etched: Etched) -> None:
+    project = etched()
+    project.promote()
+    reference = front_matter(project.solutions / NAME)["echo_ref"]
+
+    result = project.echod("promote", str(reference), "--category", "performance")
+
+    assert result.code == 0, result.output
+    assert "already" in result.output
+
+
 def test_the_parts_can_be_given_as_options(etched: Etched) -> None:
     project = etched(body="- Load the posts together with the users.")
 

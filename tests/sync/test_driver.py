@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -53,6 +55,22 @@ def test_what_cannot_be_merged_by_entry_is_left_to_git(tmp_path: Path, capsys: p
     assert call(tmp_path, file_of(A), file_of(A, B), future) == (2, file_of(A, B))
     assert "merged by line" in capsys.readouterr().err
     assert driver.main(["a"]) == driver.main(["/none", "/none", "/none", "7", "p"]) == 2
+
+
+def test_it_loads_little_because_git_starts_it_for_each_file() -> None:
+    program = "import sys, echod.sync.driver; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+
+    loaded = set(done.stdout.split())
+    assert "echod.memory.branches" in loaded
+    assert {name for name in loaded if name.startswith("echod.memory.")} <= {
+        f"echod.memory.{name}"
+        for name in (
+            "branches", "document", "forms", "front_matter", "identity", "markdown", "merge", "model", "recurrence",
+            "text",
+        )
+    }  # fmt: skip
+    assert loaded & {"click", "difflib", "hashlib", "json", "sqlite3", "subprocess", "structlog"} == set()
 
 
 def test_archives_are_united(tmp_path: Path) -> None:

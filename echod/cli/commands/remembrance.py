@@ -39,7 +39,7 @@ from echod.memory.solutions.document import (
     extract_parts,
     extract_parts_of_text,
 )
-from echod.memory.solutions.promotion import PromotionRequest, PromotionRule, RuleFailure
+from echod.memory.solutions.promotion import PromotionRequest, PromotionRule, RuleFailure, parse_reference
 from echod.memory.text import pluralize
 from echod.remembrance.library import SolutionCheck, SolutionLibrary, SolutionState, check_library, read_library
 from echod.remembrance.source import SolutionSource
@@ -278,8 +278,10 @@ def promote_(
 
     The entry must be etched and confirmed, and must have a problem, its cause and its solution. Parts that are not
     labelled in it are given as options, or written in your editor at a terminal. A solution about security needs a
-    confirmation that you type.
+    confirmation that you type. ENTRY is an id, or a reference of a solution (`echo_ref`).
     """
+    if (reference := parse_reference(entry)) is not None:
+        entry = reference.entry_id
     request = PromotionRequest(
         category=SolutionCategory(category),
         symptom=symptom,

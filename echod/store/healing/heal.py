@@ -276,7 +276,7 @@ def _restore_overwritten(
     lost = [text for text in lost if text.rstrip() not in archives]
     if data == document.render():
         return _accept_version(context, snapshot, lost)
-    restored_keys = tuple(restore_key(key) for key in (missing - excluded) | set(to_restore))
+    restored_keys = tuple(map(restore_key, sorted((missing - excluded) | set(to_restore))))
     cause = "young blocks were missing"
     if not isinstance(descent, InterleavedWrite):
         cause = "blocks that were consumed moments ago" if isinstance(descent, Successor) else descent.reason.value

@@ -61,6 +61,6 @@ def measure(space: Workspace) -> Figures:
     return Figures(
         (
             row("merge two branches", inside.milliseconds, "ms", bar=below(100), loops=inside.loops, note=size),
-            row("the merge driver as a process", whole.milliseconds, "ms", loops=whole.loops),
+            row("the merge driver as a process", whole.milliseconds, "ms", bar=below(100), loops=whole.loops),
         )
     )
