@@ -9,5 +9,5 @@ Two branches of a file are merged by `branches`, and of an archive by `archive_u
 entries out.
 
 Modules for other packages: `archive_union`, `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
-`prompt_injection`, `renames`, `session_summary`, `shorten`, `specificity`, `text`.
+`prompt_injection`, `proposals`, `renames`, `session_summary`, `shorten`, `specificity`, `text`.
 """

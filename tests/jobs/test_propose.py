@@ -159,6 +159,7 @@ def test_a_carried_out_proposal_keeps_the_rest_and_archives_the_entries_whole() 
     document = applied.document
     assert [block.entry.title for block in document.blocks if block.entry] == ["Cents", TITLE]
     entry = document.blocks[-1].entry
+    assert entry is not None
     assert (entry.confidence, entry.source) == (0.8, "rune:review a; rune:review b")
     assert [one.text.strip() for one in applied.archived] == [block.text.strip() for block in DOCUMENT.blocks[:2]]
 
