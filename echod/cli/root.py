@@ -112,7 +112,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
             CommandEntry("record-access", "entries:record_access", "Record that entries were referenced."),
             CommandEntry(
-                "import-access", "search:import_access", "Import the access log of the workflow plugin's search index."
+                "import-access", "entries:import_access", "Import the access log of the workflow plugin's search index."
             ),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
             CommandEntry("merge-driver", "sync:merge_driver", "Merge a memory file by entry, for git."),

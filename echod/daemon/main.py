@@ -14,7 +14,7 @@ from typing import Self
 
 from echod import __version__
 from echod.app.context import process_is_alive
-from echod.app.search import SearchLocations
+from echod.app.search import ALL_KINDS, SearchLocations
 from echod.app.services import Services, open_services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import Canary, EventSource
@@ -190,8 +190,8 @@ def _run_with_settings(
         search_indexer = stack.enter_context(
             SearchIndexer(
                 DocumentFinder(paths.search_index),
-                sources_of=lambda store: locations.project_sources([store]),
-                shared_sources=locations.global_sources,
+                sources_of=lambda store: locations.project_sources([store], ALL_KINDS),
+                shared_sources=lambda: locations.global_sources(ALL_KINDS),
             )
         )
         loop = DaemonLoop(

@@ -14,7 +14,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 
-from echod.evidence.verifier import EvidenceVerifier, record_evidence
+from echod.evidence.entries import record_evidence
+from echod.evidence.verifier import EvidenceVerifier
 from echod.files import FileVersion
 from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PromotableEntry, PrunePreview
 from echod.inspection.entry_facts import get_facts, get_knowledge_facts, read_document, record_entries

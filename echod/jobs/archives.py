@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from echod.files import read_regular
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES, MEMORY_FILE
 from echod.memory.policy import ArchivedEntry, read_archive, render_archived_entries, select_archive_file
 from echod.memory.policy.archive import PRUNED_STEM, REMOVED_STEM
 from echod.memory.redact import redact_entry
@@ -33,6 +33,11 @@ class ArchivedCopy(NamedTuple):
 def pruned_archive_sizes(role: Role) -> Mapping[str, int]:
     """Return the sizes in bytes of the archive files for pruned entries, by name."""
     return _archive_sizes(role, PRUNED_STEM)
+
+
+def removed_archive_sizes(role: Role) -> Mapping[str, int]:
+    """Return the sizes in bytes of the archive files for entries that the user removed, by name."""
+    return _archive_sizes(role, REMOVED_STEM)
 
 
 def append_pruned(role: Role, today: date, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:
@@ -86,13 +91,14 @@ def backup_name(role: Role, data: bytes, today: date) -> str | None:
     return free_backup_name(role, today)
 
 
-def free_backup_name(role: Role, today: date) -> str:
-    """Return an unused name, relative to the role, for a backup of its memory file."""
-    used = {entry.name for entry in _archive_files(role, _BACKUP_PREFIX)}
-    number, name = 1, f"MEMORY-{today.isoformat()}.md"
+def free_backup_name(role: Role, today: date, file: str = MEMORY_FILE) -> str:
+    """Return an unused name, relative to the role, for a backup of its memory file or another `file`."""
+    stem = file.removesuffix(".md")
+    used = {entry.name for entry in _archive_files(role, f"{stem}-")}
+    number, name = 1, f"{stem}-{today.isoformat()}.md"
     while name in used:
         number += 1
-        name = f"MEMORY-{today.isoformat()}-{number}.md"
+        name = f"{stem}-{today.isoformat()}-{number}.md"
     return f"{_ARCHIVE_DIRECTORY}/{name}"
 
 

@@ -19,7 +19,8 @@ from echod.inbox.inbox import Inbox
 from echod.inspection import InspectionCache
 from echod.isolation import left_alone_text
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES, Layer
+from echod.memory import MAX_FILE_BYTES
+from echod.memory.model import Layer
 from echod.memory.policy_model import PolicySettings
 from echod.memory.text import pluralize
 from echod.projects.settings import MaintenancePolicy, request_only_reason

@@ -18,7 +18,8 @@ from echod.errors import GARBLED_ERRORS, EchodError
 from echod.files import FileVersion, read_regular
 from echod.isolation import isolated
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES, Document
+from echod.memory import MAX_FILE_BYTES
+from echod.memory.model import Document
 from echod.store.commit.context import CommitContext, ParseCache, Tracer, no_trace
 from echod.store.errors import AlreadyUndoneError, RefusedError, StoreError, as_store_error
 from echod.store.fs import CapabilityCache

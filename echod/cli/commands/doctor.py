@@ -17,8 +17,8 @@ from echod.cli.leftovers import delete_leftovers
 from echod.cli.options import PATH
 from echod.cli.output import short_path, wrap
 from echod.cli.root import example, pass_command_context
+from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.contract.status import to_json
 from echod.doctor import DoctorContext, run_checks
 from echod.errors import ConfigurationError, ExitCode
 from echod.memory.text import pluralize
@@ -55,7 +55,11 @@ def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, 
         monotonic=time.monotonic(),
         mounts=read_mounts(),
     )
-    report = run_checks(doctor_context, None if path is None else _project_or_root(context, path))
+    only_project = None if path is None else _project_or_root(context, path)
+    with context.progress_line(json=json) as progress:
+        report = run_checks(
+            doctor_context, only_project, lambda check: progress.show(f"checked {check.path or check.code}")
+        )
     click.echo(to_json(report) if json else context.colored("\n".join(_report_lines(report, verbose=verbose))))
     raise click.exceptions.Exit(ExitCode.OK if report.healthy else ExitCode.FAILED)
 

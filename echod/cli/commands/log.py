@@ -20,9 +20,9 @@ from echod.cli.output import WIDTH, fit_path, format_timestamp, sanitize, short_
 from echod.cli.root import CommandGroup, command_context, example, pass_command_context
 from echod.cli.session_roots import logged_changes
 from echod.cli.targets import block_title, select_stores
+from echod.contract.codec import to_json
 from echod.contract.commands import EntryDiff, FileDiff, JobDiffReport, JobInfo, JobsReport, LoggedJob, LogReport
 from echod.contract.search import OfferedEntry, RecallLog
-from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids

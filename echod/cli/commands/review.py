@@ -16,8 +16,8 @@ from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteO
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import select_stores
+from echod.contract.codec import to_json
 from echod.contract.commands import ReviewItem, ReviewReport
-from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection import find_restored_findings
 from echod.inspection.review import DISMISS_EFFECT, HeldFirstPrune, OpenReviewItem, RestoredFindingsFile

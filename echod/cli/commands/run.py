@@ -264,7 +264,8 @@ class _RunOnce:
         """Queue what the stores need, and wake deferred jobs. Return the problems, as lines for the user."""
         services, now = self.services, self.context.now()
         problems: list[str] = []
-        for store in self.stores:
+        for number, store in enumerate(self.stores, start=1):
+            self.progress.show(f"inspecting project {number} of {len(self.stores)}")
             with isolated(store.key, problems.append):
                 need_settings = services.read_context.need_settings(store.project)
                 found = reconcile(
