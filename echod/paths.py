@@ -63,6 +63,11 @@ class Paths(NamedTuple):
         """The records and images of commits, independent of the database."""
         return self.state / "journal"
 
+    @property
+    def auto_memory(self) -> Path:
+        """The changes that the user made to auto memory through echod, and copies of it if the user wants them."""
+        return self.state / "auto-memory"
+
     def memory_repository(self, project: Path) -> Path:
         """The git repository through which a project's memory is exchanged with other machines."""
         return self.state / "sync" / _digest(os.fsencode(project))[:16]

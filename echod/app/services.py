@@ -17,6 +17,7 @@ import psutil
 
 from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
+from echod.auto_memory.copies import refresh_copies
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.archive import SessionServices
 from echod.jobs.base import JobOutcome, JobResources
@@ -233,6 +234,12 @@ class Services:
             is_alive=process_is_alive,
             clock=self._clock,
         )
+
+    def copy_auto_memory(self) -> int:
+        """Make the copies of auto memory that are due, and return their number. They need no lock and no job."""
+        projects = self.read_context.discover_stores().projects
+        root = self.paths.auto_memory / "copies"
+        return refresh_copies(root, self.read_context.claude_home, projects, self._clock())
 
     @cached_property
     def _hook_events(self) -> HookEventLog:

@@ -111,7 +111,7 @@ class CheckResult(StrEnum):
 class Check(NamedTuple):
     """One check of `echod doctor` or `echod claude check`.
 
-    It has a stable code, the result, a description, what to do, and the path it is about.
+    It has a stable code, the result, a description, what to do, and the path (and line) it is about.
     """
 
     code: str
@@ -119,6 +119,7 @@ class Check(NamedTuple):
     text: str
     fix: str
     path: str | None = None
+    line: int | None = None
 
 
 class DoctorReport(NamedTuple):

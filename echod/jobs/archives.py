@@ -18,7 +18,7 @@ from echod.store.changes import Append
 from echod.store.errors import as_store_error
 from echod.store.layout import Role
 
-_BACKUP_NAME = re.compile(r"MEMORY-\d{4}-\d{2}-\d{2}(-\d+)?\.md")
+_BACKUP_NAME = re.compile(r"MEMORY-(?P<day>\d{4}-\d{2}-\d{2})(?:-\d+)?\.md")
 _ARCHIVE_DIRECTORY = "archive"
 _BACKUP_PREFIX = "MEMORY-"
 
@@ -74,6 +74,35 @@ def list_archived_entries(role: Role) -> tuple[ArchivedCopy, ...]:
             for entry in read_archive(read_regular(role.path / _ARCHIVE_DIRECTORY / name, MAX_FILE_BYTES)).entries
         ]
     return tuple(sorted(copies, key=lambda copy: (copy.entry.day, copy.entry.job or 0)))
+
+
+class MemoryBackup(NamedTuple):
+    """A memory file as it was on a day before a change."""
+
+    day: date
+    data: bytes
+
+
+def read_backups(role: Role) -> tuple[MemoryBackup, ...]:
+    """Return the backups of a role's memory file, oldest first.
+
+    Raises:
+        StoreError: one of them cannot be read.
+    """
+    with as_store_error("read the archive of", role.path):
+        backups = [
+            MemoryBackup(day, read_regular(Path(entry.path), MAX_FILE_BYTES))
+            for entry in sorted(_archive_files(role, _BACKUP_PREFIX), key=lambda entry: (len(entry.name), entry.name))
+            if (match := _BACKUP_NAME.fullmatch(entry.name)) and (day := _to_day(match["day"])) is not None
+        ]
+    return tuple(sorted(backups, key=lambda backup: backup.day))
+
+
+def _to_day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
 
 
 def append_to_archive(path: PurePosixPath, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:

@@ -55,6 +55,7 @@ class JobKind(StrEnum):
     SYNC = "sync"
     INGEST = "ingest"
     PROPOSE = "propose"
+    AUTO_MEMORY = "auto-memory"
 
 
 MANUAL_KINDS = frozenset(
@@ -72,6 +73,7 @@ MANUAL_KINDS = frozenset(
         JobKind.PACK,
         JobKind.SOLUTION,
         JobKind.MIGRATE,
+        JobKind.AUTO_MEMORY,
         JobKind.SESSIONS,
     }
 )

@@ -220,6 +220,11 @@ class StoreReader:
                             commits.append(MemoryCommit(infos[record.seq], before, after))
         return tuple(commits)
 
+    def undone_jobs(self, role: Role) -> frozenset[int]:
+        """Return the jobs that were undone in a role and not redone, however long ago."""
+        with as_store_error("read the journal in", self._journal.root):
+            return self._journal.role_journal(role).undo_index.undone_jobs()
+
     def file_commits(self, info: CommitInfo) -> tuple[FileCommit, ...]:
         """Return the files that a commit wrote, with their contents before and after it, and those it consumed."""
         journal = self._journal.role_journal(info.role)

@@ -170,20 +170,52 @@ def forget(
 
 
 @click.command(epilog=example("echod restore 4f1c ~/src/my-project"))
-@options.entry
+@click.argument("entry", required=False, shell_complete=complete_entry, help="An entry id, or a unique prefix of one.")
 @options.project_path_or_all
 @options.in_global
+@click.option("--auto-memory", is_flag=True, help="Restore lost files of Claude Code's own memory from a copy.")
+@click.option(
+    "--copy",
+    metavar="N",
+    type=options.WholeNumber(1),
+    help="With --auto-memory: the copy, whose files also replace those that differ.",
+)
 @options.dry_run
+@click.option("--yes", is_flag=True, help="With --auto-memory: do not ask for confirmation.")
 @options.force
 @pass_command_context
 def restore(
-    context: CommandContext, *, entry: str, path: Path | None, in_global: bool, dry_run: bool, force: bool
+    context: CommandContext,
+    *,
+    entry: str | None,
+    path: Path | None,
+    in_global: bool,
+    auto_memory: bool,
+    copy: int | None,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
 ) -> None:
-    """Restore an archived entry.
+    """Restore an archived entry, or files of auto memory.
 
-    If the archive has several texts of it, the newest is restored. Of an entry that was shortened in steps it is the
-    text before the first of them.
+    If the archive has several texts of an entry, the newest is restored. Of an entry that was shortened in steps it is
+    the text before the first of them. With --auto-memory the argument is a project, or a directory that has copies.
     """
+    if auto_memory:
+        from echod.cli.commands import auto_memory as own_memory  # few restore it, and it loads much
+
+        if path is not None or in_global:
+            raise UsageError("With --auto-memory name one directory, or none.")
+        own_memory.restore(context, Path(entry) if entry else None, number=copy, dry_run=dry_run, yes=yes)
+        return
+    if entry is None or copy is not None:
+        raise UsageError("Name an entry: echod restore ENTRY. `echod show` lists them.")
+    _restore_entry(context, entry, path, in_global=in_global, write_options=WriteOptions(dry_run, force=force))
+
+
+def _restore_entry(
+    context: CommandContext, entry: str, path: Path | None, *, in_global: bool, write_options: WriteOptions
+) -> None:
     with context.open_read_context() as read_context:
         scope = parse_scope(path, in_global=in_global)
         match = find_entry(context, read_context, scope, entry)
@@ -202,7 +234,7 @@ def restore(
         preview="\n".join([entry_heading(match), *lines]),
         steps=[_job_step(JobKind.RESTORE, match.role, lambda job: manual.restore(job, copy.entry))],
     )
-    make_change(context, change, WriteOptions(dry_run, force=force))
+    make_change(context, change, write_options)
 
 
 def _newest_copy(context: CommandContext, match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
