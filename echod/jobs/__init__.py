@@ -7,5 +7,5 @@ only one of them.
 Every job raises the BusyError, RefusedError and StoreError of `RoleSession.commit`; nothing was changed then.
 
 Modules for other packages: `answer_review`, `archive`, `compress`, `consolidate`, `ingest`, `migrate`, `observe`,
-`packs`, `promote`, `prune`, `scrub`, `solutions`, `sync`.
+`packs`, `promote`, `propose`, `prune`, `scrub`, `solutions`, `sync`.
 """

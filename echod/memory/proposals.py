@@ -44,7 +44,7 @@ Below are entries of the memory file of a coding agent, each with its id. Propos
 losing what a reader needs: the trap, its cause and the remedy.
 
 - Merge entries that teach the same lesson: name their ids, and write one title and one text.
-- Or give one entry a title that says what to do: name its id, and write the title only ("text": null).
+- Or give one entry a title that names the remedy: name its id, and write the title only ("text": null).
 - Copy code spans, paths, numbers and identifiers exactly. Use none that is not in the entries that you name.
 - Propose nothing for entries that are fine. An empty list is a good answer.
 

@@ -11,9 +11,9 @@ from collections.abc import Collection, Sequence
 from itertools import groupby
 
 from echod.memory import markdown
-from echod.memory.document import count_lines, parse_block
+from echod.memory.document import count_lines, parse, parse_block
 from echod.memory.edit import BodyPart, PartKind, joined_lines, learnings, split_body
-from echod.memory.model import Block, Entry
+from echod.memory.model import Block, Document, Entry
 from echod.memory.recurrence import without_recurrence
 from echod.memory.specificity import NameCounts, states_rule
 
@@ -96,6 +96,19 @@ def condense(block: Block) -> Block | None:
         lines += new
         previous = part
     return _rebuild(block, "\n".join(lines), drop_metadata=True)
+
+
+def without_gap(block: Block) -> Block | None:
+    """Return the block without the blank lines at its end, if a heading below it still begins another entry."""
+    entry = block.entry
+    if entry is None:
+        return None
+    newline = "\r\n" if block.text.partition("\n")[0].endswith("\r") else "\n"
+    result = parse_block(block.text.rstrip() + newline)
+    if not _is_shorter(result, block) or not _is_same_entry(entry, result, ()):
+        return None
+    below = parse(f"{result.text}## Inscribed \u2014 Next (2026-01-01)\n".encode())
+    return result if isinstance(below, Document) and [b.text for b in below.blocks][:1] == [result.text] else None
 
 
 def without_learnings(block: Block, removed: Collection[int]) -> Block | None:

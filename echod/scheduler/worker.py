@@ -150,8 +150,14 @@ class Worker:
         return True
 
     def apply_retention(self) -> None:
-        """Delete expired jobs, data of removed entries, and blobs of the journal. To be called daily."""
+        """Delete expired jobs, data of removed entries, and blobs of the journal. To be called daily.
+
+        Nothing is deleted by a clock that has just jumped ahead.
+        """
         now = self._clock()
+        if not self._queue.believes_clock(now):
+            log.info("retention_postponed", reason="the clock jumped ahead")
+            return
         jobs = self._queue.delete_finished(now - _JOB_RETENTION_DAYS * _DAY_SECONDS)
         self._entries.delete_stale(local_date(now))
         freed = self._engine.apply_retention() + self._session_services.apply_retention()

@@ -18,6 +18,9 @@ from echod.state import job_rows
 from echod.state.database import Database
 from echod.state.job import DEFAULT_BACKOFF, MANUAL_KINDS, Backoff, Job, JobKind, JobState, Need, ProcessIdentity
 
+_MAX_CLOCK_GAP: Final = 2 * 86_400.0
+_MIN_CONFIRMATION: Final = 20 * 3600.0
+
 MAX_DEFERRAL_SECONDS: Final = 24 * 3600.0
 """The longest wait for the user or a workflow. A longer deferral, or a pause above the back-off's cap, was computed
 while the clock was wrong. The next `put` shortens it."""
@@ -287,6 +290,25 @@ class JobQueue:
         running = map(job_rows.job_from_row, rows)
         orphaned = [job for job in running if job.worker not in (None, self._worker) and not is_alive(job.worker)]
         return tuple(job for recorded in orphaned if (job := self._recover_job(recorded, now)))
+
+    def believes_clock(self, now: float) -> bool:
+        """Return whether old data may be deleted by this reading of the clock (Unix seconds). To be asked daily.
+
+        A jump ahead of more than two days is believed when the clock still goes on from there most of a day later. So
+        a clock that is wrong for some hours deletes nothing.
+        """
+        with self._database.write_transaction() as connection:
+            row = connection.execute("SELECT believed, doubted FROM clock_reading").fetchone()
+            doubted = None if row is None else row["doubted"]
+            jumped = row is not None and now - row["believed"] > _MAX_CLOCK_GAP
+            confirmed = doubted is not None and _MIN_CONFIRMATION <= now - doubted <= _MAX_CLOCK_GAP
+            believed = now if not jumped or confirmed else row["believed"]
+            if believed == now:
+                doubted = None
+            elif doubted is None or not 0 <= now - doubted <= _MAX_CLOCK_GAP:
+                doubted = now
+            connection.execute("INSERT OR REPLACE INTO clock_reading VALUES (1, ?, ?)", (believed, doubted))
+        return bool(believed == now)
 
     def delete_finished(self, before: float) -> int:
         """Delete the done and refused jobs that finished before that time, and return their number.

@@ -55,6 +55,14 @@ _JOBS: Final = (
     ) STRICT, WITHOUT ROWID
     """,
     # When a store last had its turn. A counter instead of a time, so that a clock that is set back delays no store.
+    # The last reading of the clock that is believed, and the first one of a jump ahead that is not believed yet.
+    """
+    CREATE TABLE clock_reading (
+        id INTEGER PRIMARY KEY CHECK (id = 1),
+        believed REAL NOT NULL,
+        doubted REAL
+    ) STRICT
+    """,
     "CREATE TABLE store_turn (store TEXT PRIMARY KEY, turn INTEGER NOT NULL) STRICT, WITHOUT ROWID",
     """
     CREATE TABLE job_kind_record (

@@ -19,6 +19,9 @@ OTHER_STORE = "/q/.claude/echoes"
 MUCH_LATER = NOW + 10 * BACKOFF.cap_seconds
 
 
+DAY = 86_400.0
+
+
 def exhaust_attempts(queue: JobQueue, now: float = NOW) -> Job:
     """Fail the job of need() until it is dead."""
     job = claim_job(queue, now)
@@ -713,3 +716,22 @@ class TestBackoff:
         rng = random.Random(1)
 
         assert len({Backoff().pause(1, rng) for _ in range(20)}) == 20
+
+
+class TestTheClockOfDeletions:
+    def test_a_clock_that_goes_on_is_believed(self, queue: JobQueue) -> None:
+        assert all(queue.believes_clock(NOW + day * DAY) for day in range(5))
+
+    def test_a_jump_ahead_is_believed_when_it_goes_on_from_there(self, queue: JobQueue) -> None:
+        queue.believes_clock(NOW)
+        readings = [400 * DAY, 400 * DAY + 3600, 401 * DAY, 402 * DAY]
+        assert [queue.believes_clock(NOW + at) for at in readings] == [False, False, True, True]
+
+    def test_a_clock_that_was_ahead_for_a_while_changes_nothing(self, queue: JobQueue) -> None:
+        queue.believes_clock(NOW)
+        readings = [400 * DAY, DAY, 2 * DAY, 700 * DAY, 3 * DAY]
+        assert [queue.believes_clock(NOW + at) for at in readings] == [False, True, True, False, True]
+
+    def test_a_machine_that_was_off_waits_a_day(self, queue: JobQueue) -> None:
+        queue.believes_clock(NOW)
+        assert [queue.believes_clock(NOW + day * DAY) for day in (30, 60, 61, 62)] == [False, False, True, True]

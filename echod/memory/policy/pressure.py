@@ -5,7 +5,8 @@
 3. Roll-up: similar observations and traced entries become one counted entry, with the most specific text.
 4. Noise: the least specific observations and traced entries leave while they take more than their budget, which is
    the room that the rest of the file leaves, and a fifth of the limit at least.
-5. Condense: inscribed entries keep heading, metadata and one line for each learning, whole.
+5. Condense: inscribed entries keep heading, metadata and one line for each learning, whole. Blank lines between entries
+   go last.
 6. Learnings: once no noise is left that could leave, the least valuable learnings leave one by one, a fifth of them a
    day at most. The best stay in any case.
 
@@ -47,6 +48,7 @@ from echod.memory.shorten import (
     entry_learnings,
     has_content,
     tidy_layout,
+    without_gap,
     without_learnings,
     without_statistics,
 )
@@ -69,6 +71,7 @@ def reduce_to_limit(draft: PruneDraft, facts: Facts, today: date) -> None:
     _remove_noise(draft, today)
     _condense(draft)
     _remove_remaining_noise(draft, today)
+    _close_gaps(draft)
     _remove_learnings(draft, facts, today)
 
 
@@ -232,6 +235,20 @@ def _condense(draft: PruneDraft) -> None:
         if not draft.is_over_limit():
             return
         draft.replace(status.index, condense(draft.block(status.index)), Rule.CONDENSED)
+
+
+def _close_gaps(draft: PruneDraft) -> None:
+    """Remove the blank lines between entries before a learning leaves for want of a line.
+
+    The paragraphs of an opaque block would become part of an entry above it, so that all gaps above one stay.
+    """
+    opaque = (i for i in draft.remaining() if draft.block(i).entry is None and not draft.block(i).text.startswith("#"))
+    last_opaque = max(opaque, default=-1)
+    for status in _in_removal_order(draft.removable([Layer.INSCRIBED])):
+        if not draft.is_over_limit():
+            return
+        if status.index > last_opaque:
+            draft.replace(status.index, without_gap(draft.block(status.index)), Rule.LAYOUT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from tests.bench.figures import Figures, Row, Table
 from tests.bench.workspace import Workspace
 
 _DAY = date(2026, 11, 1)
-_BYTES = 64_000
+_BYTES = 12_000
 _GROWTH = 4
 _ENTRY = "## Notes \u2014 a (2026-01-01)\n"
 

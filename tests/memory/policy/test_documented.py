@@ -77,7 +77,8 @@ def test_every_number_is_in_the_table_with_the_default_of_its_setting() -> None:
     documented = {name: float(default) for name, default, _ in rows("name")}
     policy = Settings().policy_settings(Settings().memory_line_limit)
 
-    assert documented == {field.name: float(getattr(policy, field.name)) for field in fields(PolicySettings)}
+    values = {field.name: getattr(policy, field.name) for field in fields(PolicySettings)}
+    assert documented == {name: float(value) for name, value in values.items() if name != "propose_command"}
 
 
 def test_the_text_has_the_numbers_of_the_settings() -> None:
