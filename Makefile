@@ -9,10 +9,10 @@ UV := uv pip install --quiet --python $(BIN)/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-wheel lint format docs lock release bench fuzz torture clean
+.PHONY: help setup demo test test-all test-wheel lint format docs reference lock release bench fuzz torture clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -48,6 +48,10 @@ lint: $(READY)  ## check style, types and the direction of imports
 
 docs: $(READY)  ## build the documentation site into build/site and check its links
 	$(BIN)/zensical build --clean --strict
+
+reference: $(READY)  ## write docs/commands.md and the manual page again from the help of the commands
+	$(BIN)/python -m tests.cli.reference > docs/commands.md
+	$(BIN)/python -m tests.cli.reference manual > docs/echod.1
 
 lock: $(READY)  ## write dev.lock again: the versions and hashes of all dependencies, for every platform
 	uv pip compile --quiet --universal --upgrade --python-version 3.11 --generate-hashes --no-header --no-annotate --all-extras --group dev \

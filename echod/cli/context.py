@@ -229,9 +229,9 @@ class CommandContext:
             return text
         return colorize(escape_unsafe(text, keep_styles=False))
 
-    def progress_line(self) -> ProgressLine:
-        """Return a progress line. It prints nothing without a terminal or when the command is quiet."""
-        enabled = sys.stderr.isatty() and not self.quiet and self.environ.get("TERM") != "dumb"
+    def progress_line(self, *, json: bool = False) -> ProgressLine:
+        """Return a progress line. It prints nothing without a terminal, for scripts, or when the command is quiet."""
+        enabled = sys.stderr.isatty() and not (self.quiet or json) and self.environ.get("TERM") != "dumb"
         return ProgressLine(sys.stderr if enabled else None)
 
 

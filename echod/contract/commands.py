@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from echod.contract.codec import SCHEMA, Timestamp
 from echod.contract.search import ChangedEvidence, EvidenceInfo
-from echod.contract.status import SCHEMA, PackInfo, Timestamp
+from echod.contract.status import PackInfo
 
 
 class AuditedPack(NamedTuple):
@@ -108,13 +109,17 @@ class CheckResult(StrEnum):
 
 
 class Check(NamedTuple):
-    """One check of `echod doctor`: a stable code, the result, a description, what to do, and the path it is about."""
+    """One check of `echod doctor` or `echod claude check`.
+
+    It has a stable code, the result, a description, what to do, and the path (and line) it is about.
+    """
 
     code: str
     result: CheckResult
     text: str
     fix: str
     path: str | None = None
+    line: int | None = None
 
 
 class DoctorReport(NamedTuple):
@@ -122,6 +127,15 @@ class DoctorReport(NamedTuple):
 
     healthy: bool
     checks: tuple[Check, ...] = ()
+    schema: int = SCHEMA
+
+
+class ClaudeReport(NamedTuple):
+    """`echod claude check`. `connected` is true if no check found a problem; `commands` connect Claude Code."""
+
+    connected: bool
+    checks: tuple[Check, ...] = ()
+    commands: tuple[str, ...] = ()
     schema: int = SCHEMA
 
 

@@ -23,7 +23,7 @@ from echod.inspection import InspectionCache
 from echod.inspection.secrets import SecretScanner
 from echod.isolation import isolated
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.session_summary import summarize_memories
 from echod.paths import PRIVATE_DIR_MODE
 from echod.search.documents import DocumentSource

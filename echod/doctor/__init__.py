@@ -6,7 +6,7 @@ print it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from echod.app.context import open_read_context
@@ -39,10 +39,18 @@ from echod.workflows.model import Verdict
 __all__ = ["DoctorContext", "run_checks"]
 
 
-def run_checks(context: DoctorContext, only_project: Path | None) -> DoctorReport:
-    """Check everything. If `only_project` is given, check only that project, whether it is registered or not."""
-    checks = tuple(_run_all(context, only_project))
-    return DoctorReport(healthy=all(check.result is not CheckResult.PROBLEM for check in checks), checks=checks)
+def run_checks(
+    context: DoctorContext, only_project: Path | None, on_check: Callable[[Check], object] = lambda _: None
+) -> DoctorReport:
+    """Check everything. If `only_project` is given, check only that project, whether it is registered or not.
+
+    `on_check` is called after each check, since all of them can take long.
+    """
+    checks = []
+    for check in _run_all(context, only_project):
+        checks.append(check)
+        on_check(check)
+    return DoctorReport(healthy=all(check.result is not CheckResult.PROBLEM for check in checks), checks=tuple(checks))
 
 
 def _run_all(context: DoctorContext, only_project: Path | None) -> Iterator[Check]:

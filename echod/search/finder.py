@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -131,10 +131,18 @@ class DocumentFinder:
         """Close the index."""
         self._file.close()
 
-    def search(self, sources: Sequence[DocumentSource], request: SearchRequest) -> SearchAnswer:
-        """Return the documents that match a request."""
+    def search(
+        self,
+        sources: Sequence[DocumentSource],
+        request: SearchRequest,
+        on_source: Callable[[DocumentSource], object] = lambda _: None,
+    ) -> SearchAnswer:
+        """Return the documents that match a request.
+
+        `on_source` is called before each source is read, since the first search of many projects takes seconds.
+        """
         wanted = [source for source in sources if source.kinds & request.kinds]
-        return self._file.run(lambda index: _search(index, wanted, request))
+        return self._file.run(lambda index: _search(index, wanted, request, on_source))
 
     def refresh(self, sources: Sequence[DocumentSource]) -> Refresh:
         """Bring the index up to date."""
@@ -165,8 +173,21 @@ class DocumentFinder:
         return self._file.run(lambda index: _list(index, wanted, kinds, tuple(dict.fromkeys(ids))))
 
 
-def _search(index: SearchIndex, sources: Sequence[DocumentSource], request: SearchRequest) -> SearchAnswer:
-    refresh = index.refresh(sources)
+def _announced(
+    sources: Iterable[DocumentSource], on_source: Callable[[DocumentSource], object]
+) -> Iterator[DocumentSource]:
+    for source in sources:
+        on_source(source)
+        yield source
+
+
+def _search(
+    index: SearchIndex,
+    sources: Sequence[DocumentSource],
+    request: SearchRequest,
+    on_source: Callable[[DocumentSource], object],
+) -> SearchAnswer:
+    refresh = index.refresh(_announced(sources, on_source))
     scores = rank(index.connection, refresh.collections.values(), request.query)
     for document in _near_documents(index, request.near) & scores.keys():
         scores[document] += NEAR_BONUS

@@ -17,7 +17,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from echod.files import file_version, open_regular
-from echod.memory.model import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
+from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
 from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, read_whole
 from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, ROLE_NAME, Store, find_roles, global_root
 

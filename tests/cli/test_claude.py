@@ -9,9 +9,12 @@ import sys
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from echod import __version__
 from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
+from echod.cli.context import CommandContext
+from echod.cli.root import app
 from echod.hooks.run import EVENTS, RECALL_EVENTS
 from echod.memory.document import parse
 from echod.memory.model import Document
@@ -167,6 +170,40 @@ def test_an_existing_connection_is_reported_and_no_file_is_changed(home: Home) -
     assert {path: path.read_bytes() for path in (home.root / "claude").rglob("*") if path.is_file()} == before
 
 
+def test_the_checks_are_printed_as_json_with_stable_codes(home: Home) -> None:
+    missing = home.json("claude", "check")
+    write_plugin_state(home)
+    present = home.json("claude", "check")
+
+    assert (missing["connected"], present["connected"]) == (False, True)
+    assert missing["commands"] == list(plugin_install_commands())
+    assert {one["code"]: one["result"] for one in missing["checks"]}["plugin-missing"] == "problem"
+    assert {one["code"]: one["result"] for one in present["checks"]} == {
+        "claude-program": "ok",
+        "plugin": "ok",
+        "hook-command": "ok",
+        "hook-events": "note",
+        "session-summary": "note",
+        "sessions-without-team": "note",
+    }
+
+
+def test_an_installed_plugin_counts_as_connected_where_the_path_lacks_the_client(home: Home, tmp_path: Path) -> None:
+    write_plugin_state(home)
+    (tmp_path / "bin/claude").unlink()
+
+    assert "-   Claude Code is not on the PATH" in home.run("claude", "check")
+
+
+def test_an_event_that_the_service_has_not_read_counts_as_reported(home: Home, tmp_path: Path) -> None:
+    from tests.hooks.events import run_hook, session_start_event
+
+    write_plugin_state(home)
+    run_hook("session-start", session_start_event(tmp_path), home.environ, tmp_path)
+
+    assert "1 event was reported and waits for the service" in home.run("claude", "check")
+
+
 def test_received_events_are_reported(home: Home, tmp_path: Path) -> None:
     from tests.hooks.events import run_hook, session_start_event
 
@@ -259,6 +296,53 @@ def test_setup_installs_through_the_program_and_proves_that_a_report_arrives(tmp
     calls = (tmp_path / "claude/calls").read_text().splitlines()
     assert calls == [command.removeprefix("claude ") for command in plugin_install_commands()]
     assert config.read_text() == "quiet_seconds = 3  # mine\n\n[hooks]\nsession_summary = true\n"
+
+
+def test_setup_creates_the_memory_of_the_current_project_if_wanted(tmp_path: Path, programs: Path) -> None:
+    project = tmp_path / "shop"
+    project.mkdir()
+    home, path = Home(tmp_path), f"{programs}:/usr/bin:/bin"
+
+    without = home.echod("claude", "setup", "--yes", PATH=path, cwd=project)
+    assert "no memory yet. To create one: echod init" in without.stdout
+    assert not (project / ".rune").exists()
+
+    done = home.echod("claude", "setup", "--yes", "--init", PATH=path, cwd=project)
+    assert done.returncode == 0, done.stderr
+    assert "Create: the memory of " in done.stdout
+    assert (project / ".rune/echoes").is_dir()
+    assert "no memory yet" not in done.stdout
+    again = home.echod("claude", "setup", "--yes", "--init", PATH=path, cwd=project)
+    assert (again.returncode, "Create:" in again.stdout) == (0, False)
+
+
+@pytest.mark.parametrize(("answers", "created"), [("y\ny\ny\n", True), ("n\nn\ny\n", False)])
+def test_setup_asks_on_a_terminal_what_is_wanted(
+    tmp_path: Path, programs: Path, monkeypatch: pytest.MonkeyPatch, answers: str, *, created: bool
+) -> None:
+    project, config = tmp_path / "shop", tmp_path / "config.toml"
+    project.mkdir()
+    config.write_text("")
+    home = Home(tmp_path, {"ECHOD_CONFIG": str(config)})
+    monkeypatch.setattr(CommandContext, "is_interactive", property(lambda _: True))
+    monkeypatch.chdir(project)
+
+    result = CliRunner().invoke(
+        app, ["claude", "setup"], prog_name="echod", input=answers,
+        env={**home.environ, "PATH": f"{programs}:/usr/bin:/bin"},
+    )  # fmt: skip
+
+    assert result.exit_code == 0, result.output
+    shown = [
+        "Give each session a summary",
+        "Create a memory for",
+        "Run:    claude plugin",
+        "Do it?",
+        "test report arrived",
+    ]
+    assert [result.output.find(text) >= 0 for text in shown] == [True] * len(shown)
+    assert (project / ".rune/echoes").is_dir() is created
+    assert ("session_summary = true" in config.read_text()) is created
 
 
 @pytest.mark.parametrize(("fail", "sentence"), [("1", "no such marketplace"), ("", "Confirm with --yes")])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import re
+import shutil
+import subprocess
 from pathlib import Path
 
 import click
@@ -9,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 from echod.cli.root import SECTIONS, app, run_command_line
-from tests.cli.reference import PAGE, all_command_paths, help_text, render_page
+from tests.cli.reference import MANUAL, PAGE, all_command_paths, help_text, render_manual, render_page
 
 LISTING_COMMANDS = {"status", "gate", "jobs", "projects", "log", "review"}
 
@@ -29,7 +33,26 @@ def test_every_listing_offers_json(path: tuple[str, ...]) -> None:
 
 
 def test_the_command_reference_is_the_help_of_the_commands() -> None:
-    assert PAGE.read_text() == render_page(), "write it again: python -m tests.cli.reference > docs/commands.md"
+    assert PAGE.read_text() == render_page(), "write it again: make reference"
+
+
+def test_the_manual_page_is_made_from_the_commands() -> None:
+    assert MANUAL.read_text() == render_manual(), "write it again: make reference"
+
+
+def test_man_shows_the_manual_page_of_every_command_without_a_warning() -> None:
+    if (man := shutil.which("man")) is None or shutil.which("groff") is None:
+        pytest.skip("there is no man with groff")
+    environ = {**os.environ, "MANWIDTH": "80", "LC_ALL": "C.UTF-8", "MANROFFOPT": "-c", "MAN_KEEP_FORMATTING": ""}
+
+    done = subprocess.run(
+        [man, "--warnings=w", "-l", str(MANUAL)], env=environ, capture_output=True, text=True, timeout=60, check=True
+    )
+
+    shown = re.sub(r".\x08", "", done.stdout)
+    assert done.stderr == ""
+    assert [path for path in all_command_paths() if f"echod {' '.join(path)}" not in shown] == []
+    assert max(map(len, shown.splitlines())) <= 80
 
 
 def test_help_shows_every_command_once_and_its_summary_in_one_line() -> None:

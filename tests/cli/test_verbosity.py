@@ -12,8 +12,10 @@ import time
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
 from echod.cli.context import ProgressLine, colorize
+from echod.cli.root import app
 from tests.support import NO_PRUNING, Home, finding_text, make_project
 
 CLEAR_LINE = "\r\x1b[K"
@@ -95,6 +97,42 @@ def test_progress_is_on_standard_error_of_a_terminal_only(home: Home, tmp_path: 
     assert "waiting for 1 deferred job" in verbose
     assert verbose.endswith(CLEAR_LINE)
     assert quiet == ""
+
+
+@pytest.fixture
+def at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let progress be shown without its initial delay, on a standard error that is a terminal."""
+    monkeypatch.setattr("echod.cli.context._INITIAL_DELAY_SECONDS", 0.0)
+    monkeypatch.setattr("echod.cli.context._UPDATE_INTERVAL_SECONDS", 0.0)
+    monkeypatch.setattr("click.testing._NamedTextIOWrapper.isatty", lambda _: True, raising=False)
+
+
+LONG_COMMANDS = (
+    ("add {root}", "reading file 1 of 1: reviewer"),
+    ("doctor {root}", "checked {root}"),
+    ("verify {root}", "file 1 of 1: reviewer"),
+    ("run --once {root}", "inspecting project 1 of 1"),
+    ("run --once {root}", "job 1 of 1"),
+    ("search timeout {root}", "reading {root}"),
+    ("prune --dry-run {root}", "reading file 1 of 1: reviewer"),
+    ("scrub {root}", "file 1: "),
+)
+
+
+@pytest.mark.usefixtures("at_once")
+@pytest.mark.parametrize(("command", "progress"), LONG_COMMANDS)
+@pytest.mark.parametrize("hidden", ["", "--quiet", "--json"])
+def test_long_work_shows_its_progress_unless_a_script_reads_it(
+    home: Home, tmp_path: Path, command: str, progress: str, hidden: str
+) -> None:
+    root = make_project(tmp_path / "p")
+    (root / ".rune/echoes/reviewer/ward-findings.md").write_text(finding_text("Timeouts are missing"))
+    words = [*command.format(root=root).split(), *([hidden] if hidden else [])]
+
+    shown = CliRunner().invoke(app, words, prog_name="echod", env={**home.environ, "TERM": "xterm", "NO_COLOR": "1"})
+
+    expected = CLEAR_LINE + progress.format(root=root)[:60]
+    assert (expected in shown.stderr) is (hidden == "")
 
 
 @pytest.mark.parametrize(

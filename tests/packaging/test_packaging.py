@@ -14,7 +14,7 @@ import yaml
 
 import echod
 from tests.packaging.release import check_changelog
-from tests.packaging.wheel import MINOR_VERSIONS, REQUIRED_FILES, ROOT, PackagingError, check_wheel
+from tests.packaging.wheel import MANUAL, MINOR_VERSIONS, REQUIRED_FILES, ROOT, PackagingError, check_wheel
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
 
@@ -82,7 +82,7 @@ def test_a_release_needs_a_changelog_with_its_version_and_day(text: str, *, ok: 
 def test_a_wheel_has_its_data_files_and_nothing_else(tmp_path: Path, change: str) -> None:
     import zipfile
 
-    names = [*REQUIRED_FILES, f"echod_memory-{echod.__version__}.dist-info/licenses/LICENSE"]
+    names = [*REQUIRED_FILES, MANUAL, f"echod_memory-{echod.__version__}.dist-info/licenses/LICENSE"]
     if change == "missing":
         names.pop(0)
     if change == "foreign":

@@ -25,6 +25,7 @@ REQUIRED_FILES = (
     "echod/_share/launchd/local.echod.plist",
     "echod/claude/plugin/hooks/hooks.json",
 )
+MANUAL = f"echod_memory-{echod.__version__}.data/data/share/man/man1/echod.1"
 _FINDING = "### [2026-11-20] Pattern: Close what you open\n\n- **confidence**: 0.8\n- Use a context manager.\n"
 
 
@@ -55,8 +56,9 @@ def check_wheel(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         names = archive.namelist()
     metadata = f"echod_memory-{echod.__version__}.dist-info/"
-    missing = [name for name in (*REQUIRED_FILES, f"{metadata}licenses/LICENSE") if name not in names]
-    foreign = [name for name in names if not name.startswith(("echod/", metadata))]
+    required = (*REQUIRED_FILES, f"{metadata}licenses/LICENSE", MANUAL)
+    missing = [name for name in required if name not in names]
+    foreign = [name for name in names if name != MANUAL and not name.startswith(("echod/", metadata))]
     if missing or foreign:
         raise PackagingError(f"{wheel.name}: missing {missing}, foreign {foreign}")
 
@@ -91,6 +93,8 @@ def check_installed(distribution: Path, python: str, directory: Path) -> None:
         "ECHOD_RUNTIME_DIR": str(directory / "run"),
         "ECHOD_QUIET_SECONDS": "0",
     }
+    if not (environment / "share/man/man1/echod.1").is_file():
+        raise PackagingError("the manual page is not where `man` looks for it")
     version = _run(["echod", "--version"], environ, home).split()
     if version[:2] != ["echod", echod.__version__]:
         raise PackagingError(f"echod --version prints {version}")

@@ -58,11 +58,20 @@ class SystemdManager:
     def units(self) -> Path:
         return self.home / ".config" / "systemd" / "user"
 
+    @property
+    def environ(self) -> dict[str, str]:
+        """The environment of programs inside."""
+        return dict(self._environ)
+
+    @property
+    def enter(self) -> tuple[str, ...]:
+        """The words before a command that run it inside."""
+        return ("nsenter", f"--target={self._inside}", "--mount", "--pid", "--cgroup", f"--wd={self.home}")
+
     def run(self, *command: str, **environ: str) -> subprocess.CompletedProcess[str]:
         """Run a program inside."""
-        enter = ["nsenter", f"--target={self._inside}", "--mount", "--pid", "--cgroup", f"--wd={self.home}"]
         return subprocess.run(
-            [*enter, *command],
+            [*self.enter, *command],
             env={**self._environ, **environ},
             capture_output=True,
             text=True,

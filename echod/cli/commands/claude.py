@@ -5,7 +5,7 @@ The checks read Claude Code's files and change none of them. Setup changes them 
 
 from __future__ import annotations
 
-import json
+import json as json_format
 import os
 import shlex
 import shutil
@@ -24,13 +24,16 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, confirm
 from echod.cli.output import format_duration, sanitize, short_path, wrap
-from echod.cli.root import CommandGroup, example, pass_command_context
-from echod.errors import EchodError, ExitCode
+from echod.cli.root import CommandGroup, command_context, example, pass_command_context
+from echod.contract.codec import to_json
+from echod.contract.commands import Check, CheckResult, ClaudeReport
+from echod.errors import EchodError, ExitCode, UsageError
 from echod.files import open_regular, read_regular, write_private
 from echod.hooks.run import run as run_hook
 from echod.inbox.spool import Spool
 from echod.memory.text import pluralize
 from echod.paths import claude_home
+from echod.projects.discovery import main_worktree_path
 from echod.state.database import Database
 from echod.state.session_log import EventCount, HookEventLog
 
@@ -42,77 +45,131 @@ _CLAUDE_TIMEOUT_SECONDS = 120.0
 _REPORT_TIMEOUT_SECONDS = 10.0
 
 
-class ConnectionCheck(NamedTuple):
-    """The result of one check, with a sentence for the user."""
-
-    ok: bool
-    text: str
-
-
 @click.group(cls=CommandGroup)
 def claude() -> None:
     """Connect Claude Code through its plugin."""
 
 
+_MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
+
+
 @claude.command(epilog=example("echod claude check"))
+@options.json
 @pass_command_context
-def check(context: CommandContext) -> None:
+def check(context: CommandContext, *, json: bool) -> None:
     """Check the connection with Claude Code and suggest fixes.
 
     Exits with 1 if something is missing. Claude Code's settings are never changed.
     """
-    home = claude_home(context.environ)
-    required = [_check_claude_program(context), *_check_plugin(home), _check_hook_command(context)]
-    for result in (*required, _check_hook_events(_read_event_counts(context))):
-        click.echo(wrap(result.text, indent="ok  " if result.ok else "!   "))
-    for text in _limits(context):
-        click.echo(wrap(text, indent="-   "))
-    connected = all(result.ok for result in required)
-    if not connected:
-        click.echo("\nTo connect Claude Code with echod: echod claude setup, or yourself:")
-        for command in plugin_install_commands():
-            click.echo(f"  {command}")
+    checks = tuple(_list_checks(context))
+    connected = all(one.result is not CheckResult.PROBLEM for one in checks)
+    if json:
+        click.echo(to_json(ClaudeReport(connected, checks, plugin_install_commands())))
+    else:
+        for one in checks:
+            click.echo(wrap(f"{one.text} {one.fix}".rstrip(), indent=_MARKS[one.result]))
+        if not connected:
+            click.echo("\nTo connect Claude Code with echod: echod claude setup, or yourself:")
+            for command in plugin_install_commands():
+                click.echo(f"  {command}")
     raise click.exceptions.Exit(ExitCode.OK if connected else ExitCode.FAILED)
 
 
+def _list_checks(context: CommandContext) -> Iterator[Check]:
+    plugin = tuple(_check_plugin(claude_home(context.environ)))
+    yield _check_claude_program(context, is_installed=plugin[0].code == "plugin")
+    yield from plugin
+    yield _check_hook_command(context)
+    yield _check_hook_events(context)
+    yield from _limits(context)
+
+
+class _Setup(NamedTuple):
+    """The steps of `echod claude setup`. `project` gets a memory; None: no project does."""
+
+    commands: list[list[str]]
+    summary: bool
+    project: Path | None
+
+    def describe(self, context: CommandContext) -> Iterator[str]:
+        """Describe each step in a line."""
+        for command in self.commands:
+            yield f"Run:    {shlex.join(command)}"
+        if self.summary:
+            yield f"Write:  hooks.session_summary = true into {short_path(str(context.paths.config_file))}"
+        if self.project is not None:
+            yield f"Create: the memory of {short_path(str(self.project))} (echod init)"
+        yield "Test:   that the report of a hook arrives"
+
+
 @claude.command(epilog=example("echod claude setup --dry-run"))
-@click.option("--summary", is_flag=True, help="Also give each session a summary of the memory when it starts.")
+@click.option("--summary/--no-summary", default=None, help="Give each session a summary of the memory when it starts.")
+@click.option("--init/--no-init", default=None, help="Create a memory for the current project.")
 @options.dry_run
 @options.yes
-@pass_command_context
-def setup(context: CommandContext, *, summary: bool, dry_run: bool, yes: bool) -> None:
+@click.pass_context
+def setup(ctx: click.Context, *, summary: bool | None, init: bool | None, dry_run: bool, yes: bool) -> None:
     """Connect Claude Code: install the plugin, and test that its reports arrive.
 
-    Shows the steps and asks. The plugin is installed by the `claude` program, whose files are not edited.
+    Asks what else you want, shows the steps and asks again. The plugin is installed by the `claude` program, whose
+    files are not edited.
     """
+    context = command_context(ctx)
     program = shutil.which("claude", path=context.environ.get("PATH"))
     if program is None:
         raise EchodError("Claude Code is not on the PATH (`claude`). Install it, and run this again.")
-    steps = _missing_steps(claude_home(context.environ))
-    add_summary = summary and not context.settings.hooks.session_summary
-    for step in steps:
-        click.echo(f"Run:    {shlex.join(step)}")
-    if add_summary:
-        click.echo(f"Write:  hooks.session_summary = true into {short_path(str(context.paths.config_file))}")
-    click.echo("Test:   that the report of a hook arrives")
+    asks = context.is_interactive and not (yes or dry_run)
+    plan = _plan_setup(context, summary=summary, init=init, asks=asks)
+    click.echo("\n".join(plan.describe(context)))
     if dry_run:
         return
-    if (steps or add_summary) and not yes:
+    if (plan.commands or plan.summary or plan.project is not None) and not yes:
         confirm(context, Confirmation("Do it?"))
-    for step in steps:
+    for step in plan.commands:
         _run_claude(context, program, step)
-    if add_summary:
+    if plan.summary:
         _switch_summary_on(context.paths.config_file)
         context.notify_daemon()
-    if (command := _check_hook_command(context)).ok is False:
-        raise EchodError(f"{command.text} Then run this again, to test it.")
+    if plan.project is not None:
+        from echod.cli.commands.init import init as init_command
+
+        ctx.invoke(init_command, path=plan.project)
+    if (command := _check_hook_command(context)).result is not CheckResult.OK:
+        raise EchodError(f"{command.text} {command.fix} Then run this again, to test it.")
     if not _is_report_received(context):
         raise EchodError("The plugin is installed, but the report of a test did not arrive. Run: echod doctor")
     context.print_info("Claude Code is connected, and a test report arrived. It begins with the next session.")
-    if add_summary:
+    if plan.summary:
         context.print_info("The service reads the new setting after: echod service restart")
-    if context.current_project() is None:
+    if _project_without_memory(context) is not None:
         context.print_info("The current directory has no memory yet. To create one: echod init")
+
+
+def _plan_setup(context: CommandContext, *, summary: bool | None, init: bool | None, asks: bool) -> _Setup:
+    """Return the steps that are missing. What no option decides is asked, or left out where nobody can answer.
+
+    Raises:
+        UsageError: a memory is wanted where none can be.
+    """
+    has_summary = context.settings.hooks.session_summary
+    if summary is None and not has_summary and asks:
+        summary = click.confirm("Give each session a summary of the memory when it starts?")
+    project = _project_without_memory(context)
+    if project is not None and init is None and asks:
+        init = click.confirm(f"Create a memory for {short_path(str(project))}?")
+    if init and project is None and context.current_project() is None:
+        raise UsageError("This directory cannot be a project. Change to one, or use: echod init PATH")
+    return _Setup(
+        _missing_steps(claude_home(context.environ)), bool(summary) and not has_summary, project if init else None
+    )
+
+
+def _project_without_memory(context: CommandContext) -> Path | None:
+    """Return the project of the current directory if it has no memory but could have one."""
+    if context.cwd is None or context.current_project() is not None:
+        return None
+    root = context.locator.find_init_root(main_worktree_path(context.cwd))
+    return root if context.locator.exclusion_reason(root) is None else None
 
 
 def _missing_steps(home: Path) -> list[list[str]]:
@@ -123,7 +180,7 @@ def _missing_steps(home: Path) -> list[list[str]]:
     steps = []
     if known is None:
         steps.append(add)
-    elif not all(check.ok for check in _check_marketplace(home)):
+    elif any(_check_marketplace(home)):
         steps += [["claude", "plugin", "marketplace", "remove", name], add]
     installed = _read_json_object(home / "plugins" / "installed_plugins.json").get("plugins")
     if steps or not (isinstance(installed, dict) and installed.get(PLUGIN_ID)):
@@ -175,7 +232,7 @@ def _is_report_received(context: CommandContext) -> bool:
     program = shutil.which("echod", path=context.environ.get("PATH")) or "echod"
     spool = context.paths.spool
     before = _count_reports(context, spool)
-    event = json.dumps({"session_id": "echod-claude-setup", "cwd": os.sep, "hook_event_name": "SessionEnd"})
+    event = json_format.dumps({"session_id": "echod-claude-setup", "cwd": os.sep, "hook_event_name": "SessionEnd"})
     try:
         subprocess.run(
             [program, "hook", "session-end"], input=event, env=dict(context.environ), text=True, check=False, timeout=10
@@ -202,12 +259,14 @@ def plugin_dir() -> None:
     click.echo(str(PLUGIN_DIR))
 
 
-def _limits(context: CommandContext) -> Iterator[str]:
+def _limits(context: CommandContext) -> Iterator[Check]:
     """Yield what a user of the plugin does not get with these settings."""
     if not context.settings.hooks.session_summary:
-        yield "Sessions start without a summary of the memory (hooks.session_summary is false)."
+        text = "Sessions start without a summary of the memory (hooks.session_summary is false)."
+        yield Check("session-summary", CheckResult.NOTE, text, "To turn it on: echod claude setup --summary")
     if "" not in context.settings.observe.teams:
-        yield 'Tasks of sessions without a team are not recorded; to record them, add "" to observe.teams.'
+        text = "Tasks of sessions without a team are not recorded."
+        yield Check("sessions-without-team", CheckResult.NOTE, text, 'To record them, add "" to observe.teams.')
 
 
 def plugin_install_commands() -> tuple[str, str]:
@@ -218,58 +277,64 @@ def plugin_install_commands() -> tuple[str, str]:
     )
 
 
-def _check_claude_program(context: CommandContext) -> ConnectionCheck:
+def _check_claude_program(context: CommandContext, *, is_installed: bool) -> Check:
+    """Check that `claude` is found. An installed plugin works without that, for example in an editor."""
     program = shutil.which("claude", path=context.environ.get("PATH"))
     if program:
-        return ConnectionCheck(ok=True, text=f"Claude Code is {program}.")
-    return ConnectionCheck(ok=False, text="Claude Code is not on the PATH (`claude`).")
+        return Check("claude-program", CheckResult.OK, f"Claude Code is {program}.", "")
+    result = CheckResult.NOTE if is_installed else CheckResult.PROBLEM
+    return Check("claude-program", result, "Claude Code is not on the PATH (`claude`).", "")
 
 
-def _check_plugin(home: Path) -> Iterator[ConnectionCheck]:
+def _check_plugin(home: Path) -> Iterator[Check]:
+    """Check the plugin. The first check has the code `plugin` if it is installed."""
     installed = _read_json_object(home / "plugins" / "installed_plugins.json").get("plugins")
     entries = installed.get(PLUGIN_ID) if isinstance(installed, dict) else None
     versions = [str(e.get("version")) for e in entries if isinstance(e, dict)] if isinstance(entries, list) else []
     settings = _read_json_object(home / "settings.json")
     enabled = settings.get("enabledPlugins")
     if not versions:
-        yield ConnectionCheck(ok=False, text="The plugin is not installed in Claude Code.")
+        text = "The plugin is not installed in Claude Code."
+        yield Check("plugin-missing", CheckResult.PROBLEM, text, "")
         return
     if __version__ in versions:
-        yield ConnectionCheck(ok=True, text=f"The plugin is installed (version {__version__}).")
+        yield Check("plugin", CheckResult.OK, f"The plugin is installed (version {__version__}).", "")
     else:
-        text = f"The plugin is installed as version {versions[0]}, this echod is {__version__}: claude plugin update"
-        yield ConnectionCheck(ok=False, text=f"{text} {PLUGIN_ID}")
+        text = f"The plugin is installed as version {versions[0]}, this echod is {__version__}."
+        yield Check("plugin", CheckResult.PROBLEM, text, f"Run: claude plugin update {PLUGIN_ID}")
     yield from _check_marketplace(home)
     if isinstance(enabled, dict) and enabled.get(PLUGIN_ID) is False:
-        yield ConnectionCheck(ok=False, text=f"The plugin is switched off: claude plugin enable {PLUGIN_ID}")
+        fix = f"Run: claude plugin enable {PLUGIN_ID}"
+        yield Check("plugin-disabled", CheckResult.PROBLEM, "The plugin is switched off.", fix)
     if settings.get("disableAllHooks") is True:
-        yield ConnectionCheck(
-            ok=False, text=f"All hooks are switched off (disableAllHooks in {home / 'settings.json'})."
-        )
+        text = f"All hooks are switched off (disableAllHooks in {home / 'settings.json'})."
+        yield Check("hooks-disabled", CheckResult.PROBLEM, text, "")
 
 
-def _check_marketplace(home: Path) -> Iterator[ConnectionCheck]:
+def _check_marketplace(home: Path) -> Iterator[Check]:
     """Check that the directory from which Claude Code updates the plugin exists. Its path names Python's version."""
     known = _read_json_object(home / "plugins" / "known_marketplaces.json").get(PLUGIN_ID.partition("@")[2])
     source = known.get("source") if isinstance(known, dict) else None
     path = source.get("path") if isinstance(source, dict) else None
     if not isinstance(path, str) or Path(path).is_dir():
         return
-    commands = f"claude plugin marketplace remove {PLUGIN_ID.partition('@')[2]}, then the commands below"
-    text = f"The plugin's marketplace {path} is gone, since echod was moved or upgraded. Run: {commands}"
-    yield ConnectionCheck(ok=False, text=text)
+    text = f"The plugin's marketplace {path} is gone, since echod was moved or upgraded."
+    fix = f"Run: claude plugin marketplace remove {PLUGIN_ID.partition('@')[2]}, then the commands below"
+    yield Check("marketplace", CheckResult.PROBLEM, text, fix, path)
 
 
-def _check_hook_command(context: CommandContext) -> ConnectionCheck:
+def _check_hook_command(context: CommandContext) -> Check:
     """Check that the `echod` on the PATH is this one, since hooks call it by its name."""
     program = shutil.which("echod", path=context.environ.get("PATH"))
     ours = Path(sys.executable).with_name("echod")
     if program is None:
         directory = ours.parent if ours.exists() else "the directory of the command"
-        return ConnectionCheck(ok=False, text=f"Hooks cannot find the command `echod`: put {directory} on the PATH.")
+        fix = f"Put {directory} on the PATH."
+        return Check("hook-command", CheckResult.PROBLEM, "Hooks cannot find the command `echod`.", fix)
     if ours.exists() and not ours.samefile(program) and _read_interpreter(Path(program)) != sys.executable:
-        return ConnectionCheck(ok=False, text=f"Hooks would call another echod, {program}, and not {ours}.")
-    return ConnectionCheck(ok=True, text=f"Hooks call {program}.")
+        text = f"Hooks would call another echod, {program}, and not {ours}."
+        return Check("hook-command", CheckResult.PROBLEM, text, f"Put {ours.parent} first on the PATH.")
+    return Check("hook-command", CheckResult.OK, f"Hooks call {program}.", "")
 
 
 def _read_interpreter(script: Path) -> str:
@@ -289,19 +354,30 @@ def _read_event_counts(context: CommandContext) -> tuple[EventCount, ...]:
         return HookEventLog(database).list_counts()
 
 
-def _check_hook_events(counts: tuple[EventCount, ...]) -> ConnectionCheck:
-    if not counts:
-        return ConnectionCheck(ok=False, text="No hook has reported anything yet. The next session will.")
-    last = max(counts, key=lambda count: count.last_at)
-    summary = pluralize(sum(count.count for count in counts), "event was reported", "events were reported")
-    ago = format_duration(time.time() - last.last_at)
-    return ConnectionCheck(ok=True, text=f"{summary}, the last {ago} ago ({last.event}: {last.outcome}).")
+def _check_hook_events(context: CommandContext) -> Check:
+    """Check whether hooks have reported anything. What they report waits in the spool until a service reads it."""
+    counts = _read_event_counts(context)
+    if counts:
+        last = max(counts, key=lambda count: count.last_at)
+        summary = pluralize(sum(count.count for count in counts), "event was reported", "events were reported")
+        ago = format_duration(time.time() - last.last_at)
+        text = f"{summary}, the last {ago} ago ({last.event}: {last.outcome})."
+        return Check("hook-events", CheckResult.OK, text, "")
+    if waiting := _count_reports(context, context.paths.spool):
+        text = f"{pluralize(waiting, 'event was reported and waits', 'events were reported and wait')} for the service."
+        return Check("hook-events", CheckResult.OK, text, "")
+    return Check(
+        "hook-events",
+        CheckResult.NOTE,
+        "No hook has reported anything yet.",
+        "The next session will, or run: echod claude setup",
+    )
 
 
 def _read_json_object(file: Path) -> dict[str, Any]:
     """Read the JSON object in one of Claude Code's files. Return an empty one if it is missing or invalid."""
     try:
-        value = json.loads(read_regular(file, _MAX_FILE_BYTES))
+        value = json_format.loads(read_regular(file, _MAX_FILE_BYTES))
     except (OSError, ValueError, RecursionError, MemoryError):
         return {}
     return value if isinstance(value, dict) else {}

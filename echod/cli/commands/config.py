@@ -8,6 +8,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -15,13 +16,14 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.output import WIDTH, fit_path, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
+from echod.contract.codec import to_json
 from echod.contract.commands import ConfigReport, SettingInfo
-from echod.contract.status import to_json
 from echod.errors import EchodError, os_reason
 from echod.files import write_private
 from echod.memory.text import pluralize
-from echod.settings import loader
-from echod.settings.loader import SettingSource, SettingSourceKind
+
+if TYPE_CHECKING:
+    from echod.settings.loader import SettingSource  # loads the library that checks settings
 
 _KEY_WIDTH = 30
 _VALUE_WIDTH = 12
@@ -63,6 +65,8 @@ def check(context: CommandContext) -> None:
     Exits with 78 if they are invalid, and prints every wrong key with file, line and the most likely correct key.
     To check another file: echod --config FILE config check
     """
+    from echod.settings.loader import SettingSourceKind
+
     counts = Counter(source.kind for source in _effective_settings(context))
     file, name = context.paths.config_file, short_path(str(context.paths.config_file))
     if file.exists():
@@ -131,6 +135,8 @@ def _write_example(file: Path) -> None:
 
 
 def _effective_settings(context: CommandContext) -> tuple[SettingSource, ...]:
+    from echod.settings import loader
+
     _ = context.settings  # prints warnings
     return loader.setting_sources(context.paths.config_file, context.environ)
 

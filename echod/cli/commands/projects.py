@@ -39,8 +39,9 @@ from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import findings_count_text
 from echod.cli.targets import select_project_to_change
 from echod.clock import local_date
+from echod.contract.codec import to_json
 from echod.contract.commands import ProjectInfo, ProjectsReport
-from echod.contract.status import RoleInfo, to_json
+from echod.contract.status import RoleInfo
 from echod.errors import EchodError, UsageError
 from echod.inbox.spool import Spool
 from echod.memory.text import capitalize, pluralize
@@ -108,11 +109,14 @@ def _print_store(context: CommandContext, read_context: ReadContext, store: Stor
         return
     context.print_info(f"  {name}: {pluralize(len(info.roles), 'role')}, {findings_count_text(info.roles)}")
     calm = 0
-    for role in info.roles:
-        lines = list(_first_prune_lines(read_context, Role(store, role.name), role, local_date(context.now())))
-        calm += not lines
-        if lines:
-            context.print_info("\n".join(lines))
+    with context.progress_line() as progress:
+        for number, role in enumerate(info.roles, start=1):
+            progress.show(f"reading file {number} of {len(info.roles)}: {role.name}")
+            lines = list(_first_prune_lines(read_context, Role(store, role.name), role, local_date(context.now())))
+            calm += not lines
+            if lines:
+                progress.clear()
+                context.print_info("\n".join(lines))
     if calm:
         others = f"{pluralize(calm, 'other role')}" if calm < len(info.roles) else "All of them"
         context.print_info(f"    {others}: within the limit of {line_limit} lines")

@@ -18,8 +18,8 @@ from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteO
 from echod.cli.output import short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import RoleSelection, block_title, parse_as_of, read_facts, select_roles
+from echod.contract.codec import to_json
 from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
-from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.jobs import compress as compress_job
 from echod.jobs import prune as prune_job
@@ -78,7 +78,7 @@ def prune(
     Every removed entry is in the archive of the role, and so is a copy of the file before the change.
     """
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
-    plans = _plan_files(context, JobKind.PRUNE, RoleSelection(path, in_all, role), as_of, dry_run=dry_run)
+    plans = _plan_files(context, JobKind.PRUNE, RoleSelection(path, in_all, role), as_of, dry_run=dry_run, as_json=json)
     _show_or_run(context, JobKind.PRUNE, plans, WriteOptions(dry_run, yes, force), as_json=json)
 
 
@@ -109,7 +109,9 @@ def compress(
     Every reference is kept, and every removed text is in the archive of the role.
     """
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
-    plans = _plan_files(context, JobKind.COMPRESS, RoleSelection(path, in_all, role), as_of, dry_run=dry_run)
+    plans = _plan_files(
+        context, JobKind.COMPRESS, RoleSelection(path, in_all, role), as_of, dry_run=dry_run, as_json=json
+    )
     _show_or_run(context, JobKind.COMPRESS, plans, WriteOptions(dry_run, yes, force), as_json=json)
 
 
@@ -124,10 +126,10 @@ def require_dry_run(*, dry_run: bool, as_of: str | None, as_json: bool) -> None:
 
 
 def _plan_files(
-    context: CommandContext, kind: JobKind, selection: RoleSelection, as_of: str | None, *, dry_run: bool
+    context: CommandContext, kind: JobKind, selection: RoleSelection, as_of: str | None, *, dry_run: bool, as_json: bool
 ) -> list[RoleFilePlan]:
     plans = []
-    with context.open_read_context() as read_context, context.progress_line() as progress:
+    with context.open_read_context() as read_context, context.progress_line(json=as_json) as progress:
         today = parse_as_of(as_of, context.now())
         roles = select_roles(context, read_context, selection, dry_run=dry_run)
         for number, role in enumerate(roles, start=1):

@@ -157,6 +157,8 @@ def run_once(
         stores = discovered.stores
         if not stores:
             raise _nothing_to_run_error(discovered)
+        if services.settings.auto_memory.copies and not daemon_answers:
+            services.copy_auto_memory()
         released = release(services, stores)
         with context.progress_line() as progress:
             once = _RunOnce(context, services, stores, wait, progress)
@@ -264,7 +266,8 @@ class _RunOnce:
         """Queue what the stores need, and wake deferred jobs. Return the problems, as lines for the user."""
         services, now = self.services, self.context.now()
         problems: list[str] = []
-        for store in self.stores:
+        for number, store in enumerate(self.stores, start=1):
+            self.progress.show(f"inspecting project {number} of {len(self.stores)}")
             with isolated(store.key, problems.append):
                 need_settings = services.read_context.need_settings(store.project)
                 found = reconcile(

@@ -16,8 +16,8 @@ from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_c
 from echod.cli.leftovers import settle_and_report
 from echod.cli.output import problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
+from echod.contract.codec import to_json
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
-from echod.contract.status import to_json
 from echod.errors import EchodError, ExitCode
 from echod.inspection.secrets import ScanCandidate, list_scan_candidates, locate_secrets_in_file
 from echod.jobs import scrub as scrub_job
@@ -59,7 +59,7 @@ def scrub(
     Prints file, entry and kind, never the secret. Exits with 1 while a secret is left.
     """
     project = context.find_project(path)
-    files = tuple(_scan_project(context, project))
+    files = tuple(_scan_project(context, project, as_json=json))
     writes = not dry_run and context.settings.mode == "maintain"
     verbose = (dry_run or not context.quiet) and not json
     if verbose:
@@ -75,7 +75,7 @@ def scrub(
         make_change(context, Change(preview="", steps=steps), WriteOptions(force=force))
         if files:  # the exchange has just put each old version into the private directory
             settle_and_report(context, context.list_stores(project))
-    remaining = tuple(_scan_project(context, project)) if writes else files
+    remaining = tuple(_scan_project(context, project, as_json=json)) if writes else files
     if json:
         click.echo(to_json(_scrub_report(project, files, remaining)))
     else:
@@ -87,7 +87,7 @@ def scrub(
     raise click.exceptions.Exit(ExitCode.OK if clean else ExitCode.FAILED)
 
 
-def _scan_project(context: CommandContext, project: Path) -> Iterator[_FileSecrets]:
+def _scan_project(context: CommandContext, project: Path, *, as_json: bool) -> Iterator[_FileSecrets]:
     # One at a time: there can be very many files, and nothing is kept of a file without a secret.
     in_roles = (
         file
@@ -98,7 +98,7 @@ def _scan_project(context: CommandContext, project: Path) -> Iterator[_FileSecre
     files = itertools.chain(
         in_roles, (file for store in context.list_stores(project) for file in _own_candidates(store))
     )
-    with context.progress_line() as progress:
+    with context.progress_line(json=as_json) as progress:
         for number, file in enumerate(files, start=1):
             progress.show(f"file {number}: {file.path.relative_to(project)}")
             try:

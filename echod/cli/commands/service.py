@@ -14,7 +14,7 @@ from echod.cli import options
 from echod.cli.context import CommandContext, check_liveness
 from echod.cli.leftovers import settle_and_report
 from echod.cli.options import WholeNumber
-from echod.cli.output import short_path, wrap
+from echod.cli.output import short_path, shorten_paths, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.errors import EchodError
 from echod.runtime import DaemonState
@@ -142,4 +142,4 @@ def _service_config(context: CommandContext) -> ServiceConfig:
 
 def _print_sentences(context: CommandContext, sentences: Iterable[str]) -> None:
     for sentence in sentences:
-        context.print_info(wrap(sentence))
+        context.print_info(wrap(shorten_paths(sentence)))

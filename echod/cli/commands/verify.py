@@ -10,29 +10,24 @@ from typing import TYPE_CHECKING
 import click
 
 from echod.cli import options
-from echod.cli.context import CommandContext
+from echod.cli.context import CommandContext, ProgressLine
 from echod.cli.evidence import evidence_infos, evidence_lines
 from echod.cli.execute import Change, ManualJob, WriteOptions, make_change
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_in_memory, find_to_change, list_roles_of, select_stores
+from echod.contract.codec import to_json
 from echod.contract.search import VerifiedEntry, VerifyReport
-from echod.contract.status import to_json
 from echod.errors import UsageError
-from echod.evidence.verifier import (
-    EntryEvidence,
-    EvidenceVerifier,
-    check_document,
-    confirm_evidence,
-    read_bases,
-    record_evidence,
-)
+from echod.evidence.entries import EntryEvidence, check_document, confirm_evidence, record_evidence
+from echod.evidence.verifier import EvidenceVerifier
 from echod.inspection.entry_facts import record_entries
 from echod.jobs import manual
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.text import pluralize
+from echod.state.fingerprints import read_bases
 from echod.state.job import JobKind
 from echod.store.layout import Role
 
@@ -66,8 +61,8 @@ def verify(
         return
     if dry_run or force:
         raise UsageError("--dry-run and --force belong to --confirm ENTRY. Without it nothing is changed.")
-    with context.open_services() as services:
-        report = VerifyReport(tuple(_verify_target(context, services, target)))
+    with context.open_services() as services, context.progress_line(json=json) as progress:
+        report = VerifyReport(tuple(_verify_target(context, services, target, progress)))
     click.echo(to_json(report) if json else "\n".join(_screen(report.entries)))
 
 
@@ -77,7 +72,9 @@ def _is_path(context: CommandContext, target: str) -> bool:
     return context.cwd is not None and any(context.list_stores(context.cwd / target))
 
 
-def _verify_target(context: CommandContext, services: Services, target: str | None) -> Iterator[VerifiedEntry]:
+def _verify_target(
+    context: CommandContext, services: Services, target: str | None, progress: ProgressLine
+) -> Iterator[VerifiedEntry]:
     read_context = services.read_context
     if target is not None and not _is_path(context, target):
         (match,) = find_in_memory(context, read_context, None, [target])
@@ -87,7 +84,9 @@ def _verify_target(context: CommandContext, services: Services, target: str | No
         yield _info(match.role, found)
         return
     stores = select_stores(context, None if target is None else Path(target))
-    for role in list_roles_of(stores if stores is not None else read_context.discover_stores().stores):
+    roles = list_roles_of(stores if stores is not None else read_context.discover_stores().stores)
+    for number, role in enumerate(roles, start=1):
+        progress.show(f"file {number} of {len(roles)}: {role_label(role.name)}")
         document = parse(read_context.reader.read_role(role).memory.text)
         if isinstance(document, Document):
             for found in _record(context, services, role, document):
