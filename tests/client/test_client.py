@@ -73,6 +73,24 @@ def test_the_service_archives_a_session_when_it_ends(client: Client) -> None:
     assert "It counts requests in a window of a minute." in messages
 
 
+def test_a_sub_agent_is_archived_with_its_session(client: Client) -> None:
+    client.home.run("init", client.project, "--sessions")
+    archives = client.home.state / "data/sessions"
+    task = {"description": "look around", "prompt": "Count the drawers.", "subagent_type": "general-purpose"}
+    with running_daemon(client.home):
+        turns = [ToolCall("Task", task), "There are seven drawers.", "The agent counted them."]
+        client.session("Let an agent count.", turns, "--allowedTools", "Task,Agent")
+
+        until(lambda: list(archives.glob("*/memory/conversations/conversation-001.md")), "the archive")
+
+    (file,) = archives.glob("*/memory/conversations/*.md")
+    text = file.read_text()
+    part = text[text.index("### Sub-agent: general-purpose, look around\n\n**Task**: Count the drawers.\n") :]
+    assert "There are seven drawers." in part
+    assert "message_count: 1\n" not in text
+    assert text.count("### User") == 1
+
+
 def test_a_note_is_shown_at_the_edit_that_it_is_about_and_nowhere_else(client: Client) -> None:
     for name in ("cited.py", "other.py"):
         (client.project / name).write_text("one = 1\n")

@@ -330,6 +330,7 @@ def test_the_running_service_ingests_when_a_workflow_ends_and_again_after_a_kill
         assert LOCK.title not in memory.read_text()
         marker.unlink()
         until(lambda: LOCK.title in memory.read_text(), "the learning")
+        until(lambda: "JobDone" in daemon.log.read_text(), "the end of the job, so that the next is another one")
         daemon.kill()
     before = memory.read_bytes()
     write_report(project, "three", [LOCK._replace(line=80), TOKEN], "cccc3333")

@@ -521,6 +521,8 @@ def test_a_month_of_reviews_fits_into_one_file_with_the_recurring_flaws_first(po
     for _, title, _, _ in RECURRING:
         assert any(title.lower().removesuffix(" again") in found for found in titles[: len(RECURRING)])
 
+    whole = [block.entry.title for block in _document(data).blocks if block.entry]
+    assert whole[: len(titles)] == memory.titles()
     memory.ingest(*reports)
     assert memory.files["reviewer"] == data
 

@@ -375,6 +375,7 @@ def with_learnings(
         )
         if normalize_title(candidate.finding.title) not in every_title:
             new.append(_specific(candidate.finding) if is_specific(candidate) else candidate.finding)
+    has_candidates = bool(new)
     form, newline = detect_form(document), detect_newline(document)
     for summary in learnings.summaries:
         index = titles.get(normalize_title(summary.title))
@@ -387,11 +388,13 @@ def with_learnings(
             replaced.append(old)
             blocks[index] = None
             continue
-        text = compose_entry(replace(summary, heading_date=_heading_day(old, summary)), form, newline)
+        dated = replace(summary, heading_date=_heading_day(old, summary))
+        text = compose_entry(dated, form, newline)
         block = parse_block(text.rstrip() + old.text[len(old.text.rstrip()) :])
         if block.body.split() != old.body.split() and block_key(block) == block_key(old):
             replaced.append(old)
-            blocks[index] = block
+            blocks[index] = None if has_candidates else block
+            new += [dated] if has_candidates else []  # so that it stays behind the flaws
     changed = replace(document, blocks=tuple(block for block in blocks if block is not None))
     if (replaced or refreshed) and not round_trips(changed):
         raise ComposeError("A code block or comment that is never closed in this file would swallow the new entries.")
@@ -399,7 +402,9 @@ def with_learnings(
     if isinstance(after, Unreadable):
         return after
     data = after.render() if new or replaced or refreshed else None
-    return LearnedMemory(data, tuple(finding.title for finding in new), tuple(learned), tuple(replaced), refreshed)
+    before = {normalize_title(block.entry.full_title) for block in replaced if block.entry}
+    added = tuple(finding.title for finding in new if normalize_title(finding.title) not in before)
+    return LearnedMemory(data, added, tuple(learned), tuple(replaced), refreshed)
 
 
 def _unprotected(document: Document, is_pinned: Callable[[int], bool]) -> Iterator[tuple[int, str]]:
