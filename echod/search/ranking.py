@@ -313,10 +313,10 @@ class _IndexRows:
             found += [row for (row,) in self._connection.execute(select, values).fetchall()]
         if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
             found = [row for row in found if row // _ROWS_PER_COLLECTION in self._collections]
-        rows = _word_rows(found)
+        word_rows = _word_rows(found)
         if len(found) <= ROW_BUDGET:
-            self._cached[key] = rows
-        return rows
+            self._cached[key] = word_rows
+        return word_rows
 
 
 def _word_rows(ids: Sequence[int]) -> _WordRows:
