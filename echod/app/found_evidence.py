@@ -6,6 +6,7 @@ Apart from `search`, because a search that finds nothing with citations needs ne
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from contextlib import ExitStack
 from datetime import date
 from pathlib import Path
@@ -18,7 +19,7 @@ from echod.paths import Paths
 from echod.search.documents import DocumentKind
 from echod.search.finder import FoundDocument
 from echod.state.database import Database
-from echod.state.fingerprints import FingerprintStore, StoredBases, read_bases
+from echod.state.fingerprints import FingerprintStore, StoredFingerprint
 
 _VERIFIED: Final = re.compile(r"verified\W{1,6}(\d{4}-\d\d-\d\d)", re.IGNORECASE)
 
@@ -33,7 +34,6 @@ class EvidenceReader:
         self._fingerprints: FingerprintStore | None = None
         self._is_open = False
         self._verifiers: dict[str, EvidenceVerifier] = {}
-        self._bases: dict[tuple[str, str], StoredBases] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -52,23 +52,22 @@ class EvidenceReader:
         verifier = self._verifiers.get(found.project)
         if verifier is None:
             verifier = self._verifiers[found.project] = EvidenceVerifier(Path(found.project), self._now)
-        stored = (
-            self._read_bases(found.store, found.role).get(found.id, {}) if found.kind is DocumentKind.MEMORY else {}
-        )
+        stored = self._read_bases(found) if found.kind is DocumentKind.MEMORY else {}
         return verifier.check(found.citations, _day(found), stored).citations
 
-    def _read_bases(self, store: str, role: str) -> StoredBases:
-        if (store, role) not in self._bases:
-            if not self._is_open:
-                self._is_open = True
-                try:
-                    database = Database.open_readonly(self._paths.database)
-                except StateError:
-                    database = None  # the history of the project is enough for most entries
-                if database is not None:
-                    self._fingerprints = FingerprintStore(self._stack.enter_context(database))
-            self._bases[store, role] = read_bases(self._fingerprints, store, role)
-        return self._bases[store, role]
+    def _read_bases(self, found: FoundDocument) -> Mapping[str, StoredFingerprint]:
+        if not self._is_open:
+            self._is_open = True
+            try:
+                database = Database.open_readonly(self._paths.database)
+            except StateError:
+                database = None  # the history of the project is enough for most entries
+            if database is not None:
+                self._fingerprints = FingerprintStore(self._stack.enter_context(database))
+        if self._fingerprints is None:
+            return {}
+        stored = self._fingerprints.read(found.store, found.role, found.id)
+        return {cite: fingerprint for (_, cite), fingerprint in stored.items()}
 
 
 def _day(found: FoundDocument) -> date | None:

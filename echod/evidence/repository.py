@@ -16,7 +16,7 @@ from typing import Final, NamedTuple
 
 from echod.evidence.git_objects import ObjectError, ObjectStore
 from echod.files import FileVersion, file_version, read_regular
-from echod.memory.evidence.fingerprint import TokenizedFile, read_content, sketch_of
+from echod.memory.evidence.fingerprint import TokenizedFile, blob_digest, read_content, sketch_of
 from echod.store.git import read_commit
 
 MAX_COMMITS: Final = 20_000
@@ -268,6 +268,7 @@ class ProjectFiles:
         self.project = Path(os.path.realpath(project))
         self._contents: OrderedDict[str, tuple[FileVersion, TokenizedFile]] = OrderedDict()
         self._sketches: dict[str, tuple[FileVersion, bytes]] = {}
+        self._digests: dict[str, tuple[FileVersion, str]] = {}
         self._listed: tuple[ProjectFile, ...] | None = None
 
     def relative_path(self, path: str) -> str:
@@ -315,6 +316,22 @@ class ProjectFiles:
                 self._contents[path] = known
                 if len(self._contents) > _PROJECT_FILES_MAX_CACHED:
                     self._contents.popitem(last=False)
+        except (OSError, ValueError) as error:
+            raise UnreadableEvidenceError(path) from error
+        return known[1]
+
+    def digest(self, path: str) -> str:
+        """Return the name that git gives to the content of a file, which exists. Takes a tenth of the time of `read`.
+
+        Raises:
+            UnreadableEvidenceError: as `read`.
+        """
+        file = self.project / path
+        try:
+            version = file_version(file.stat())
+            known = self._digests.get(path)
+            if known is None or known[0] != version:
+                known = self._digests[path] = (version, blob_digest(read_regular(file, MAX_FILE_BYTES)))
         except (OSError, ValueError) as error:
             raise UnreadableEvidenceError(path) from error
         return known[1]

@@ -181,7 +181,10 @@ class EvidenceVerifier:
                 return self._check_without_base(citation, path)
             if not self._files.exists(path):
                 return self._check_renamed(cite, fingerprint, base)
-            located = locate(fingerprint, self._files.read(path))
+            if self._files.digest(path) == fingerprint.digest:  # nothing has changed, and most files have not
+                located = Located(EvidenceState.VALID, fingerprint.first, fingerprint.last)
+            else:
+                located = locate(fingerprint, self._files.read(path))
         except (OutsideError, UnreadableEvidenceError):
             return CheckedCitation(cite, EvidenceState.UNKNOWN)
         if located.state is EvidenceState.VALID and path != self._files.relative_path(citation.path):

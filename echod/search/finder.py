@@ -188,12 +188,19 @@ def _search(
     on_source: Callable[[DocumentSource], object],
 ) -> SearchAnswer:
     refresh = index.refresh(_announced(sources, on_source))
-    scores = rank(index.connection, refresh.collections.values(), request.query)
+    with index.snapshot():
+        return _answer(index, sources, request, refresh)
+
+
+def _answer(
+    index: SearchIndex, sources: Sequence[DocumentSource], request: SearchRequest, refresh: Refresh
+) -> SearchAnswer:
+    scores = rank(index.connection, refresh.collections.values(), request.query, index.terms)
     for document in _near_documents(index, request.near) & scores.keys():
         scores[document] += NEAR_BONUS
     offset = max(0, request.offset)
     passes_all = not refresh.outdated_files and _passes_all(sources, request)
-    candidates = nlargest(offset + request.limit + _REORDERED, scores, key=scores.__getitem__) if passes_all else scores
+    candidates = _best(scores, offset + request.limit) if passes_all else scores
     fields = _read_fields(index, tuple(candidates))
     ordered = []
     for document, found in fields.items():
@@ -205,6 +212,15 @@ def _search(
     page = dict(list(unique.items())[offset : offset + request.limit])
     total = len(scores) if passes_all else len(unique)
     return SearchAnswer(_read_documents(index, page), total, refresh.stale, refresh.problems, index.notice)
+
+
+def _best(scores: Mapping[int, float], count: int) -> Sequence[int]:
+    """Return the best documents, and those that their layer may put before one of them."""
+    found = nlargest(count + _REORDERED, scores, key=scores.__getitem__)
+    if len(found) <= count:
+        return found
+    lowest = scores[found[count - 1]] - _LAYER_STEP * max(_LAYER_ORDER.values())
+    return [document for document in found if scores[document] >= lowest]
 
 
 class _Fields(NamedTuple):

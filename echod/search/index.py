@@ -25,6 +25,7 @@ from echod.files import file_version
 from echod.log import get_logger
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError
+from echod.search.ranking import TermCache
 from echod.search.schema import BUILD, CREATE_STATEMENTS, SCHEMA_VERSION
 
 if TYPE_CHECKING:
@@ -71,6 +72,7 @@ class SearchIndex:
         self.path = path
         self.connection = connection
         self.notice = notice
+        self.terms = TermCache()
         self._identity = file_identity(path)
 
     @property
@@ -81,6 +83,15 @@ class SearchIndex:
     def close(self) -> None:
         """Close the file."""
         self.connection.close()
+
+    @contextlib.contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """Read one state of the index, whatever other processes write meanwhile."""
+        self.connection.execute("BEGIN")
+        try:
+            yield
+        finally:
+            self.connection.execute("ROLLBACK")  # nothing was written
 
     def refresh(self, sources: Iterable[DocumentSource]) -> Refresh:
         """Bring the documents of these sources up to date with the disk.
@@ -244,6 +255,7 @@ def file_identity(path: Path) -> tuple[int, int] | None:
 
 
 BUSY_TIMEOUT_SECONDS: Final = 5.0
+_CACHE_KIB: Final = 8_000
 _BUILD_ATTEMPTS: Final = 3
 _MEMORY_SECONDS: Final = 60.0
 """How long documents are kept in memory before the file is tried again."""
@@ -352,6 +364,7 @@ def _open_file(path: Path) -> sqlite3.Connection:
     connection = sqlite3.connect(path, timeout=BUSY_TIMEOUT_SECONDS, isolation_level=None, check_same_thread=False)
     try:
         connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
         if _version(connection) == 0:
             _create(connection)
         if _version(connection) != SCHEMA_VERSION or _build(connection) != BUILD:

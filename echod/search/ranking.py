@@ -18,7 +18,7 @@ import math
 import sqlite3
 from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
 from echod.search.words import query_words, synonyms, trigrams
@@ -38,20 +38,28 @@ SIMILARITIES: Final = (0.5, 0.75)
 SYNONYM_WEIGHT: Final = 0.5
 """The weight of a word that means nearly the same."""
 
-ROW_BUDGET: Final = 1_200
+ROW_BUDGET: Final = 400
 """How many rows of the rarest words are read. More common words are read only in passages that have one of those."""
 _MIN_READ_WORDS: Final = 1
-_MAX_ROWS: Final = 4_000
+_MAX_ROWS: Final = 1_200
 """How many rows are read of the rarest word, even beyond the budget."""
 _MIN_SIMILAR_LENGTH: Final = 4
 _SIMILAR_PREFIX_LENGTH: Final = 2
 _SIMILAR_QUERY_WORDS: Final = 5
 _MAX_SIMILAR_WORDS: Final = 10
-_MAX_SIMILAR_ROWS: Final = 300
+_MAX_SIMILAR_ROWS: Final = 100
+_SIMILAR_ROW_BUDGET: Final = 300
+"""How many rows with similar words are read, those of the rarest words first. A small memory has fewer."""
+_MAX_COMMON_ROWS: Final = 20 * ROW_BUDGET
+"""A word with more rows is not read if the query has a rarer one, since it hardly tells documents apart."""
 _ROWS_PER_COLLECTION: Final = DOCUMENTS_PER_COLLECTION * PASSAGES_PER_DOCUMENT
 _MAX_ROW: Final = (1 << 63) - 1
 _MAX_SEPARATE_COLLECTIONS: Final = 8
 """Up to this number of collections, reading the rows of each is faster than reading all rows and choosing."""
+
+
+_MAX_CACHED: Final = 600
+"""How many counts and lists of rows are kept between queries, some megabytes."""
 
 
 class _WordRows(NamedTuple):
@@ -67,13 +75,34 @@ class _WordRows(NamedTuple):
     weight: float
 
 
-def rank(connection: sqlite3.Connection, collections: Collection[int], query: str) -> dict[int, float]:
+class TermCache:
+    """What earlier queries read of an index: counts, rows and similar words. Kept as long as the index is unchanged.
+
+    A process that answers many searches reads the common words of a memory once. For one connection.
+    """
+
+    def __init__(self) -> None:
+        self.values: dict[tuple[object, ...], Any] = {}
+        self._version: tuple[int, int] | None = None
+
+    def follow(self, connection: sqlite3.Connection) -> None:
+        """Forget everything if this or another connection has changed the index, and if there is too much."""
+        (shared,) = connection.execute("PRAGMA data_version").fetchone()
+        version = (connection.total_changes, int(shared))
+        if version != self._version or len(self.values) > _MAX_CACHED:
+            self.values.clear()
+            self._version = version
+
+
+def rank(
+    connection: sqlite3.Connection, collections: Collection[int], query: str, cache: TermCache | None = None
+) -> dict[int, float]:
     """Return the scores of the documents of these collections that match a query, by the ids of their rows.
 
     A document matches if it has a word of the query, or a similar word. If the query is a single word that some
     documents have, those with a similar word do not match.
     """
-    index = _IndexRows(connection, collections)
+    index = _IndexRows(connection, collections, cache or TermCache())
     words = query_words(query)
     if not words or not index.total:
         return {}
@@ -92,25 +121,31 @@ def rank(connection: sqlite3.Connection, collections: Collection[int], query: st
     for found, value in evidence:
         for document in found.titles:
             titles[document] += value * TITLE_WEIGHT
-        for passage in found.passages:
-            in_title = found.titles and passage // PASSAGES_PER_DOCUMENT in found.titles
-            passages[passage] += value * (BOTH_WEIGHT - TITLE_WEIGHT) if in_title else value
+        if found.titles:
+            below_title = value * (BOTH_WEIGHT - TITLE_WEIGHT)
+            for passage in found.passages:
+                passages[passage] += below_title if passage // PASSAGES_PER_DOCUMENT in found.titles else value
+        else:
+            for passage in found.passages:
+                passages[passage] += value
         for document in found.documents:
             coverage[document] += value
-    by_document: defaultdict[int, list[float]] = defaultdict(list)
-    for passage, value in passages.items():
-        by_document[passage // PASSAGES_PER_DOCUMENT].append(value)
     scores: dict[int, float] = {}
-    for document in coverage:
-        title = titles.get(document, 0.0)
-        values = by_document.get(document)
-        if values is None:
-            scores[document] = title
-        elif len(values) == 1:
-            scores[document] = values[0] + title
+    several: dict[int, list[float]] = {}  # few documents have it, and a list for each of the others would take time
+    for passage, value in passages.items():
+        document = passage // PASSAGES_PER_DOCUMENT
+        if document not in scores:
+            scores[document] = value
+        elif document in several:
+            several[document].append(value)
         else:
-            values.sort(reverse=True)
-            scores[document] = values[0] + title + NEXT_PASSAGES_WEIGHT * sum(value + title for value in values[1:3])
+            several[document] = [scores[document], value]
+    for document, values in several.items():
+        values.sort(reverse=True)
+        title = titles.get(document, 0.0)
+        scores[document] = values[0] + NEXT_PASSAGES_WEIGHT * sum([value + title for value in values[1:3]])
+    for document, title in titles.items():
+        scores[document] = scores.get(document, 0.0) + title
     return _combine(scores, coverage, index.similar(words, rows), total)
 
 
@@ -118,12 +153,12 @@ def _combine(
     scores: Mapping[int, float], coverage: Mapping[int, float], similar: Mapping[int, float], total: float
 ) -> dict[int, float]:
     highest = max(scores.values(), default=0.0) or 1.0
-    combined = {
-        document: score / highest + COVERAGE_WEIGHT * coverage[document] / total for document, score in scores.items()
-    }
     share = SIMILAR_WEIGHT / (max(similar.values(), default=0.0) or 1.0)
-    for document, value in similar.items():
-        combined[document] = combined.get(document, 0.0) + share * value
+    combined = {document: share * value for document, value in similar.items()}
+    of_score, of_coverage = 1 / highest, COVERAGE_WEIGHT / total
+    for document, score in scores.items():
+        value = score * of_score + coverage[document] * of_coverage
+        combined[document] = combined[document] + value if document in combined else value
     return combined
 
 
@@ -142,8 +177,10 @@ class _Range(NamedTuple):
 class _IndexRows:
     """Reads the rows of words in some collections. `total` is the number of their documents."""
 
-    def __init__(self, connection: sqlite3.Connection, collections: Collection[int]) -> None:
+    def __init__(self, connection: sqlite3.Connection, collections: Collection[int], cache: TermCache) -> None:
         self._connection = connection
+        self._cached = cache.values
+        cache.follow(connection)
         select = "SELECT id, documents FROM collection WHERE documents > 0"
         sizes: dict[int, int] = dict(connection.execute(select).fetchall())
         self._collections = sizes.keys() & frozenset(collections)
@@ -171,18 +208,24 @@ class _IndexRows:
             expression, count = expressions[word], counts[word]
             weight = PREFIX_WEIGHT if expression.endswith("*") else 1.0
             if read_words < _MIN_READ_WORDS or read_rows + count <= ROW_BUDGET:
-                ids = self._row_ids(expression, _MAX_ROWS)
-                read_rows += len(ids)
-                read_words += bool(ids)
+                rows = self._rows(expression, _MAX_ROWS)
+                read_rows += len(rows.passages) + len(rows.titles)
+                read_words += bool(rows.documents)
                 near = f"{near} OR {expression}" if near else expression
+            elif count <= _MAX_COMMON_ROWS:
+                rows = self._rows(f"{expression} AND ({near})", ROW_BUDGET)
             else:
-                ids = self._row_ids(f"{expression} AND ({near})", ROW_BUDGET)
-            is_complete = count <= ROW_BUDGET and len(ids) < _MAX_ROWS
-            found[word] = _word_rows(ids, None if is_complete else min(count, self.total), weight=weight)
+                rows = _word_rows(())
+            frequency = rows.frequency if count <= ROW_BUDGET else min(count, self.total)
+            found[word] = rows._replace(frequency=frequency, weight=weight)
         return found
 
     def _count(self, expression: str) -> float:
         """Return the number of passages with a word. Beyond the budget it is estimated from the first documents."""
+        key = (*self._ranges, expression)
+        known: float | None = self._cached.get(key)
+        if known is not None:
+            return known
         found = 0.0
         select = (
             "SELECT count(*), max(rowid) FROM "
@@ -195,23 +238,26 @@ class _IndexRows:
                 seen = max(1, (last - rows.first) // PASSAGES_PER_DOCUMENT)
                 count = max(count, count * rows.documents / seen)
             found += count
+        self._cached[key] = found
         return found
 
     def read_synonyms(self, word: str) -> _WordRows | None:
         """Return the rows with a word that means nearly the same; None if no such word is known."""
         others = synonyms(word)
-        return _word_rows(self._row_ids(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS)) if others else None
+        return self._rows(" OR ".join(map(_quote, others)), 3 * _MAX_SIMILAR_ROWS) if others else None
 
     def similar(self, words: Sequence[str], rows: Mapping[str, _WordRows]) -> Mapping[int, float]:
         """Return the documents with words similar to the rarest words of the query."""
         found: defaultdict[int, float] = defaultdict(float)
         if len(words) == 1 and rows[words[0]].documents and rows[words[0]].weight == 1.0:
             return found
+        read = 0
         for word in sorted(words, key=lambda word: rows[word].frequency)[:_SIMILAR_QUERY_WORDS]:
             best: dict[int, float] = {}
-            for similarity, others in self._similar_words(word).items():
-                near = self._row_ids(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS)
-                best |= dict.fromkeys([row // PASSAGES_PER_DOCUMENT for row in near], similarity)
+            for similarity, others in self._similar_words(word).items() if read < _SIMILAR_ROW_BUDGET else ():
+                near = self._rows(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS).documents
+                best |= dict.fromkeys(near, similarity)
+                read += len(near)
             if rows[word].weight == 1.0:
                 best |= dict.fromkeys(rows[word].documents, 1.0)
             rarity = _rarity(max(len(best), rows[word].frequency), self.total)
@@ -227,21 +273,39 @@ class _IndexRows:
         if len(word) < _MIN_SIMILAR_LENGTH:
             return {}
         wanted = trigrams(word)
-        prefix = word[:_SIMILAR_PREFIX_LENGTH]
-        select = "SELECT word FROM word WHERE word >= ? AND word < ?"
-        others = self._connection.execute(select, (prefix, f"{prefix}\U0010ffff")).fetchall()
-        similar = [(sum([part in other for part in wanted]) / len(wanted), other) for (other,) in others]
+        shared: defaultdict[str, int] = defaultdict(int)
+        by_part = self._words_by_part(word[:_SIMILAR_PREFIX_LENGTH])
+        for part in wanted:
+            for other in by_part.get(part, ()):
+                shared[other] += 1
+        similar = [(count / len(wanted), other) for other, count in shared.items()]
         near = sorted(
             (pair for pair in similar if pair[0] >= SIMILARITIES[0] and pair[1] != word),
-            key=lambda pair: (-pair[0], len(pair[1])),
+            key=lambda pair: (-pair[0], len(pair[1]), pair[1]),
         )
         found: dict[float, list[str]] = {}
         for similarity, other in reversed(near[:_MAX_SIMILAR_WORDS]):
             found.setdefault(max(level for level in SIMILARITIES if level <= similarity), []).append(other)
         return found
 
-    def _row_ids(self, expression: str, limit: int) -> list[int]:
+    def _words_by_part(self, prefix: str) -> Mapping[str, Sequence[str]]:
+        """Return the words of the index that begin with a prefix, by each of their trigrams."""
+        found: defaultdict[str, list[str]] | None = self._cached.get((prefix,))
+        if found is None:
+            found = defaultdict(list)
+            select = "SELECT word FROM word WHERE word >= ? AND word < ?"
+            for (word,) in self._connection.execute(select, (prefix, f"{prefix}\U0010ffff")).fetchall():
+                for part in trigrams(word):
+                    found[part].append(word)
+            self._cached[prefix,] = found
+        return found
+
+    def _rows(self, expression: str, limit: int) -> _WordRows:
         """Return the first rows that match an expression, in the collections."""
+        key = (*self._ranges, expression, limit)
+        known: _WordRows | None = self._cached.get(key)
+        if known is not None:
+            return known
         found: list[int] = []
         select = "SELECT rowid FROM passage WHERE passage MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?"
         for rows in self._ranges:
@@ -249,15 +313,18 @@ class _IndexRows:
             found += [row for (row,) in self._connection.execute(select, values).fetchall()]
         if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
             found = [row for row in found if row // _ROWS_PER_COLLECTION in self._collections]
-        return found
+        word_rows = _word_rows(found)
+        if len(found) <= ROW_BUDGET:
+            self._cached[key] = word_rows
+        return word_rows
 
 
-def _word_rows(ids: Sequence[int], count: float | None = None, *, weight: float = 1.0) -> _WordRows:
+def _word_rows(ids: Sequence[int]) -> _WordRows:
     """Return the rows of a word. Passage 0 of a document is its title."""
     titles = frozenset([row // PASSAGES_PER_DOCUMENT for row in ids if not row % PASSAGES_PER_DOCUMENT])
     passages = [row for row in ids if row % PASSAGES_PER_DOCUMENT]
     documents = titles.union([row // PASSAGES_PER_DOCUMENT for row in passages])
-    return _WordRows(titles, passages, documents, len(documents) if count is None else count, weight)
+    return _WordRows(titles, passages, documents, len(documents), 1.0)
 
 
 def _quote(word: str) -> str:

@@ -3,8 +3,9 @@
 - A word is a run of letters and digits of any script, in lower case and without diacritics.
 - An identifier (`spawnAgent`, `max_retries`) is indexed whole, without its underscores, and by its parts.
 - Text of scripts without spaces is indexed in overlapping pairs of characters.
-- A long text is split into passages of 150 to 450 characters at its bullets, numbers and paragraphs, because an entry
-  that answers a question seldom does so with all of its learnings. docs/search.md has the figures.
+- A long text is split into passages of 150 to 450 characters at its bullets, numbers and paragraphs, and a long
+  paragraph at its lines and sentences, because an entry that answers a question seldom does so with all of its
+  learnings. docs/search.md has the figures.
 
 Stemming is left to the tokenizer of SQLite (`porter`), so that index and query agree.
 
@@ -40,6 +41,7 @@ these ranges takes longer to compile than a search takes."""
 _WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
 _IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\WA-Za-z\d_]+")
 _PASSAGE_START = re.compile(r"\n(?=[ \t]*(?:\d+\.|[-*]|#{3,}|\|)[ \t]?)|\n[ \t]*\n")
+_LINE_OR_SENTENCE_END = re.compile(r"\n|(?<=[.!?]) (?=[A-Z])")
 _LAST_MARKED_CODEPOINT = 0x2FFF  # above are scripts in which marks are parts of letters
 _TRANSLITERATIONS = str.maketrans({
     "\u0111": "d", "\u0110": "D", "\u00df": "ss", "\u00f8": "o", "\u00d8": "O", "\u0142": "l", "\u00e6": "ae",
@@ -118,7 +120,7 @@ def query_words(query: str) -> list[str]:
 def passages(text: str) -> Iterator[str]:
     """Yield a text in passages. A text without content is one empty passage."""
     current, number = "", 0
-    for part in _PASSAGE_START.split(text):
+    for part in _parts(text):
         is_full = len(current) + len(part) > MAX_PASSAGE_LENGTH and len(current) > MIN_PASSAGE_LENGTH
         if current and is_full and number < MAX_PASSAGES - 1:
             yield current
@@ -128,9 +130,18 @@ def passages(text: str) -> Iterator[str]:
         yield current
 
 
+def _parts(text: str) -> Iterator[str]:
+    """Yield the bullets and paragraphs of a text. A long one is split at its lines and sentences."""
+    for part in _PASSAGE_START.split(text):
+        if len(part) > MAX_PASSAGE_LENGTH:
+            yield from _LINE_OR_SENTENCE_END.split(part)
+        else:
+            yield part
+
+
 def trigrams(word: str) -> frozenset[str]:
     """Return the runs of three characters in a word, by which similar words are found."""
-    return frozenset(word[at : at + 3] for at in range(len(word) - 2))
+    return frozenset([word[at : at + 3] for at in range(len(word) - 2)])
 
 
 _GROUPS: Final = """

@@ -40,12 +40,13 @@ class FingerprintStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def read(self, store: str, role: str) -> Mapping[FingerprintKey, StoredFingerprint]:
-        """Return the fingerprints of a role's entries."""
+    def read(self, store: str, role: str, entry: str | None = None) -> Mapping[FingerprintKey, StoredFingerprint]:
+        """Return the fingerprints of a role's entries, or of one entry."""
+        where, values = ("", (store, role)) if entry is None else (" AND entry_id = ?", (store, role, entry))
         with self._database.read_transaction() as connection:
             rows = connection.execute(
-                f"SELECT {_COLUMNS} FROM fingerprint WHERE store = ? AND role = ?",  # noqa: S608  literals
-                (store, role),
+                f"SELECT {_COLUMNS} FROM fingerprint WHERE store = ? AND role = ?{where}",  # noqa: S608  literals
+                values,
             ).fetchall()
         found = {}
         for row in rows:

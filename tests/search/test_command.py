@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from echod.cli.root import run_command_line
+from echod.cli.search_screen import search_quickly
 from echod.errors import UsageError
+from echod.paths import PATH_VARIABLES
 from tests.search.conftest import entry
-from tests.support import Home
+from tests.support import Home, until
 
 KEYS = {
     "id", "kind", "scope", "project", "store", "role", "layer", "title", "date", "path", "line", "preview", "score",
@@ -246,3 +250,98 @@ def test_a_brief_of_an_empty_memory_says_so(desk: Desk, tmp_path: Path) -> None:
     (empty / ".rune/echoes/reviewer").mkdir(parents=True)
 
     assert "No entry matches" in desk.run("brief", "anything", empty)
+
+
+@pytest.fixture
+def plain(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> Desk:
+    """A desk without settings, as most users have it."""
+    for name in desk.home.environ:
+        if name.startswith("ECHOD_") and name not in PATH_VARIABLES:
+            monkeypatch.delenv(name)
+    monkeypatch.delenv("ECHOD_CONFIG", raising=False)
+    return desk
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["walnut"],
+        ["walnut", "cache", "--json"],
+        ["walnut", "--limit", "1", "--role", "reviewer"],
+        ["--role=reviewer", "walnut", "--json"],
+        ["nosuchword"],
+        ["walnut", "."],
+    ],
+    ids=" ".join,
+)
+def test_the_quick_search_prints_what_the_command_prints(
+    plain: Desk, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    plain.write(plain.project, "planner", entry("Other walnut", "about walnuts"))
+    usual = plain.run("search", *words)
+
+    assert search_quickly(words, os.environ)
+    assert capsys.readouterr().out == usual
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        [],
+        ["--json"],
+        ["walnut", "--scope", "all"],
+        ["walnut", "--limit", "0"],
+        ["walnut", "--limit", "few"],
+        ["walnut", "--limit"],
+        ["walnut", "--json=yes"],
+        ["walnut", "--role", "--json"],
+        ["-x", "walnut"],
+        ["--", "walnut"],
+        [" "],
+    ],
+    ids=" ".join,
+)
+def test_unusual_arguments_are_left_to_the_command(
+    plain: Desk, words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert not search_quickly(words, os.environ)
+    assert capsys.readouterr().out == ""
+
+
+def test_settings_are_left_to_the_command(plain: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ECHOD_QUIET_SECONDS", "many")
+
+    assert not search_quickly(["walnut"], os.environ)
+
+
+def test_the_quick_search_shows_a_change_at_once(plain: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert search_quickly(["walnut"], os.environ)
+    file = plain.write(plain.project, "reviewer", entry("Hazelnut cache", "It is warm."))
+    assert search_quickly(["walnut"], os.environ)
+    assert search_quickly(["hazelnut"], os.environ)
+    file.unlink()
+    assert search_quickly(["hazelnut"], os.environ)
+
+    first, *others = capsys.readouterr().out.partition("Nothing matches 'walnut'")
+    assert "Walnut cache" in first
+    assert "Hazelnut cache" in others[1].partition("Nothing matches 'hazelnut'")[0]
+    assert others[1].count("Hazelnut cache") == 1
+
+
+def test_a_process_searches_without_a_library_for_command_lines(plain: Desk) -> None:
+    program = (
+        "import os, sys; sys.argv = ['echod', 'search', 'walnut']; from echod.cli import main; "
+        "os._exit = lambda code: sys.stderr.write(' '.join(sys.modules)); main.main()"
+    )
+
+    def loaded() -> set[str]:
+        done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=False)
+        assert "Walnut cache" in done.stdout
+        return set(done.stderr.split())
+
+    # The parser reads the file until it is older than a tick of the clock.
+    until(lambda: "echod.memory.document" not in loaded(), "an index that is up to date")
+    modules = loaded()
+
+    assert {"echod.search.ranking", "echod.evidence.verifier"} <= modules
+    assert modules & {"click", "dataclasses", "platformdirs", "echod.memory.document"} == set()

@@ -17,6 +17,7 @@ from echod.search import index
 from echod.search.documents import DocumentKind
 from echod.search.finder import DocumentFinder, SearchRequest
 from echod.search.index import open_index
+from echod.search.words import MAX_PASSAGE_LENGTH, passages
 from tests.search.conftest import ALL_KINDS, Library, entry
 from tests.support import run_in_child
 
@@ -352,3 +353,37 @@ def test_archived_entries_are_found_only_on_request(library: Library) -> None:
     assert library.titles("walnuts") == ["Kept"]
     archived = library.find("walnuts", frozenset({DocumentKind.ARCHIVE}))
     assert sorted(found.title for found in archived) == ["Kept", "Removed"]
+
+
+def test_what_another_process_indexed_is_found_by_a_finder_that_has_answered_before(
+    library: Library, in_another_process: Callable[[str], list[str]]
+) -> None:
+    library.write("reviewer", entry("First", "about walnuts and almonds"))
+    assert library.titles("walnuts almonds") == ["First"]
+
+    library.write("planner", entry("Second", "walnuts, almonds and almandine"))
+    assert sorted(in_another_process("walnuts almonds")) == ["First", "Second"]
+
+    assert sorted(library.titles("walnuts almonds")) == ["First", "Second"]
+
+
+def test_a_long_paragraph_is_split_at_its_lines_and_sentences() -> None:
+    sentence = "The walnut cache is cold in the morning and warm at night, so measure it twice a day."
+    lines = [f"Ann: {sentence} {number}." for number in range(20)]
+    for text in ("\n".join(lines), " ".join(lines)):
+        found = list(passages(text))
+
+        assert len(found) >= 5
+        assert max(map(len, found)) <= MAX_PASSAGE_LENGTH + len(sentence) + 10
+        assert " ".join(" ".join(found).split()) == " ".join(text.split())
+
+
+def test_a_large_import_leaves_one_part_of_the_full_text_index(library: Library) -> None:
+    library.write("reviewer", "".join(entry(f"Entry {number}", f"walnut number{number}") for number in range(700)))
+
+    assert len(library.titles("walnut")) == 10
+
+    with sqlite3.connect(library.index) as connection:
+        parts = connection.execute("SELECT count(DISTINCT segid) FROM passage_idx").fetchone()[0]
+    connection.close()
+    assert parts == 1
