@@ -178,7 +178,7 @@ class OpenReviewItem(NamedTuple):
             return None
         match self.subject:
             case LayerClaim():
-                return "nothing; it stays inscribed, and is not listed again"
+                return "it stays inscribed, and is not listed again"
             case SupersededEntry():
                 return "nothing; both entries stay, and it is not listed again"
             case SuspiciousEntry(entry):
@@ -186,7 +186,7 @@ class OpenReviewItem(NamedTuple):
             case HeldFirstPrune():
                 return "it stays held until you prune it yourself (echod prune)"
             case QuarantinedFile():
-                return "nothing; it stays in quarantine, and is not listed again unless it changes"
+                return "it stays in quarantine, and is not listed again unless it changes"
             case RestoredFindingsFile(name):
                 return f"{name} is moved to archive/findings, and nothing from it is added"
             case Information():
