@@ -8,21 +8,20 @@ inspections. An idle daemon writes only there, so that it writes nothing to the 
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import pwd
 import stat
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
-
-import platformdirs
 
 from echod.errors import ConfigurationError, StateError, os_reason
 
 APP_NAME = "echod"
+ENV_PREFIX = "ECHOD_"
+"""The variables that begin like this are settings, but for those of this module."""
+PATH_VARIABLES = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
 PRIVATE_DIR_MODE = 0o700
 PRIVATE_FILE_MODE = 0o600
 MAX_PATH_LENGTH = 4096
@@ -31,8 +30,7 @@ MAX_PATH_LENGTH = 4096
 RUN_USER = Path("/run/user")
 
 
-@dataclass(frozen=True, slots=True)
-class Paths:
+class Paths(NamedTuple):
     """Every path outside of a store that echod may write to."""
 
     state: Path
@@ -65,9 +63,14 @@ class Paths:
         """The records and images of commits, independent of the database."""
         return self.state / "journal"
 
+    @property
+    def auto_memory(self) -> Path:
+        """The changes that the user made to auto memory through echod, and copies of it if the user wants them."""
+        return self.state / "auto-memory"
+
     def memory_repository(self, project: Path) -> Path:
         """The git repository through which a project's memory is exchanged with other machines."""
-        return self.state / "sync" / hashlib.sha256(os.fsencode(project)).hexdigest()[:16]
+        return self.state / "sync" / _digest(os.fsencode(project))[:16]
 
     @property
     def spool(self) -> Path:
@@ -187,6 +190,19 @@ def paths_from_environment(environ: Mapping[str, str]) -> Paths:
     return Paths(state=state, runtime=runtime, config_file=config, data=data)
 
 
+def all_defaults(file: Path, environ: Mapping[str, str]) -> bool:
+    """Return whether neither a settings file nor a variable exists, so that `Settings()` is in force."""
+    if environ.get("ECHOD_CONFIG") or any(name.startswith(ENV_PREFIX) for name in environ.keys() - PATH_VARIABLES):
+        return False
+    try:
+        file.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return True
+    except OSError:
+        return False  # reading it reports why
+    return False
+
+
 def home_directory(environ: Mapping[str, str]) -> Path:
     """Return the user's home directory: `HOME`, else that of the user's account.
 
@@ -211,31 +227,53 @@ def claude_home(environ: Mapping[str, str]) -> Path:
 
 
 class _UserDirectory(NamedTuple):
-    """A directory of the user for all programs: its place below the home directory, and how to find echod's in it."""
+    """A directory of the user for all programs: its variable, its place below the home directory, and its name."""
 
+    variable: str
     default: str
-    find: Callable[[str], Path]
+    kind: str
+    """What platformdirs calls it."""
 
 
-_IS_MACOS: Final = sys.platform == "darwin"
-_MACOS_DEFAULT: Final = "Library/Application Support"
-_STATE_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/state", platformdirs.user_state_path)
-_DATA_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".local/share", platformdirs.user_data_path)
-_CONFIG_HOME: Final = _UserDirectory(_MACOS_DEFAULT if _IS_MACOS else ".config", platformdirs.user_config_path)
+_STATE_HOME: Final = _UserDirectory("XDG_STATE_HOME", ".local/state", "state")
+_DATA_HOME: Final = _UserDirectory("XDG_DATA_HOME", ".local/share", "data")
+_CONFIG_HOME: Final = _UserDirectory("XDG_CONFIG_HOME", ".config", "config")
 
 
 def _user_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Path:
+    if sys.platform != "linux":
+        return _platform_directory(environ, directory)
+    configured = Path(environ.get(directory.variable, ""))
+    base = configured if configured.is_absolute() else home_directory(environ) / directory.default
+    return base / APP_NAME
+
+
+def _platform_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Path:
+    """Return the directory by the rules of the platform. On Linux, loading them would take longer than a search."""
+    import platformdirs  # noqa: PLC0415  see above
+
     try:
-        return directory.find(APP_NAME)
-    except RuntimeError:  # platformdirs found no home directory
-        return home_directory(environ) / directory.default / APP_NAME
+        found: Path = getattr(platformdirs, f"user_{directory.kind}_path")(APP_NAME)
+    except RuntimeError:  # there is no home directory in the environment
+        is_macos = sys.platform == "darwin"
+        return home_directory(environ) / (_MACOS_DEFAULT if is_macos else directory.default) / APP_NAME
+    return found
+
+
+_MACOS_DEFAULT: Final = "Library/Application Support"
 
 
 def conversations_name(project: Path) -> str:
     """Return the name of a project's directory of conversations: readable, and different for every path."""
-    digest = hashlib.sha256(str(project).encode("utf-8", "surrogateescape")).hexdigest()[:8]
+    digest = _digest(str(project).encode("utf-8", "surrogateescape"))[:8]
     name = "".join(c if c.isascii() and (c.isalnum() or c in "._-") else "-" for c in project.name).strip("-.")
     return f"{name[:60] or 'project'}-{digest}"
+
+
+def _digest(data: bytes) -> str:
+    import hashlib  # noqa: PLC0415  loads OpenSSL, which takes as long as a search
+
+    return hashlib.sha256(data).hexdigest()
 
 
 def codex_home(environ: Mapping[str, str]) -> Path:

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis.strategies import integers
 
 from echod import contract
-from echod.contract import commands, status
+from echod.contract import codec, commands, status
+from echod.contract.codec import to_json
 from echod.contract.status import (
     DaemonInfo,
     GateReason,
@@ -29,7 +30,6 @@ from echod.contract.status import (
     StoreInfo,
     WaitingJob,
     status_from_json,
-    to_json,
 )
 
 ROOT = Path(__file__).parents[1]
@@ -78,7 +78,7 @@ def test_a_field_named_as_a_moment_is_a_timestamp() -> None:
         name
         for kind in kinds
         for name, hint in get_type_hints(kind, include_extras=True).items()
-        if float in (hint, *get_args(hint)) and hint != status.Timestamp
+        if float in (hint, *get_args(hint)) and hint != codec.Timestamp
     }
 
     assert len(kinds) > 40

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from echod.paths import all_defaults
 from echod.settings import loader
-from echod.settings.effective import all_defaults
 from echod.settings.values import Settings
 
 

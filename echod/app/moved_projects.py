@@ -20,9 +20,10 @@ from echod.errors import EchodError
 from echod.files import read_regular
 from echod.inbox.spool import Spool
 from echod.log import get_logger
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.model import MAX_FILE_BYTES, Document
+from echod.memory.model import Document
 from echod.paths import Paths
 from echod.projects.discovery import main_worktree_path
 from echod.projects.registry import ProjectRegistry

@@ -17,11 +17,13 @@ import psutil
 
 from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
+from echod.auto_memory.copies import refresh_copies
 from echod.inbox.inbox import Inbox, InboxSettings
 from echod.jobs.archive import SessionServices
 from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.observe import ObserveContext
 from echod.memory.conversation.digest import MAX_ANSWER_BYTES as MAX_SUMMARY_BYTES
+from echod.memory.proposals import MAX_ANSWER_BYTES as MAX_PROPOSALS_BYTES
 from echod.memory.reports.intake import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
 from echod.paths import Paths
 from echod.runtime.user_command import UserCommand
@@ -195,6 +197,12 @@ class Services:
         settings = self.settings.validation
         return self._user_command(settings.command, settings.seconds, MAX_VERDICT_BYTES)
 
+    @cached_property
+    def proposer(self) -> UserCommand | None:
+        """The command that proposes merged learnings and titles; None without one."""
+        policy = self.settings.policy
+        return self._user_command(policy.propose_command, policy.propose_seconds, MAX_PROPOSALS_BYTES)
+
     def _user_command(self, command: tuple[str, ...], seconds: float, max_bytes: int) -> UserCommand | None:
         """Return a command of the user, which may take long and is no stuck job; None without one."""
         if not command:
@@ -220,11 +228,18 @@ class Services:
             observe_context=ObserveContext(self.inbox, self._hook_events),
             session_services=self.session_services,
             validator=self.validator,
+            proposer=self.proposer,
             entries=self.entries,
             exchange=self._exchange,
             is_alive=process_is_alive,
             clock=self._clock,
         )
+
+    def copy_auto_memory(self) -> int:
+        """Make the copies of auto memory that are due, and return their number. They need no lock and no job."""
+        projects = self.read_context.discover_stores().projects
+        root = self.paths.auto_memory / "copies"
+        return refresh_copies(root, self.read_context.claude_home, projects, self._clock())
 
     @cached_property
     def _hook_events(self) -> HookEventLog:

@@ -13,8 +13,7 @@ import sys
 from collections.abc import Sequence
 from typing import Final
 
-from echod.cli.root import run_command_line
-from echod.errors import EchodError, os_reason
+from echod.errors import EchodError, ExitCode, os_reason
 from echod.log import get_logger
 
 log = get_logger(__name__)
@@ -35,7 +34,7 @@ def run(arguments: Sequence[str]) -> int:
         EchodError: the command failed; its text is for the user.
     """
     try:
-        code = run_command_line(arguments)
+        code = _run_command(arguments)
         sys.stdout.flush()  # at exit the interpreter itself would complain
     except BrokenPipeError:
         raise
@@ -50,6 +49,17 @@ def run(arguments: Sequence[str]) -> int:
         log.exception("command_failed")
         raise SystemFailureError(_describe(error)) from error
     return code
+
+
+def _run_command(arguments: Sequence[str]) -> int:
+    if arguments[:1] == ["search"] and "_ECHOD_COMPLETE" not in os.environ:
+        from echod.cli.search_screen import search_quickly
+
+        if search_quickly(arguments[1:], os.environ):
+            return ExitCode.OK
+    from echod.cli.root import run_command_line
+
+    return run_command_line(arguments)
 
 
 def _is_about_output(error: OSError) -> bool:

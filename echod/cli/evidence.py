@@ -8,7 +8,9 @@ from echod.app.context import ReadContext
 from echod.cli.output import sanitize, wrap
 from echod.cli.targets import MemoryMatch
 from echod.contract.search import ChangedEvidence, EvidenceInfo
-from echod.evidence.verifier import EntryEvidence, EvidenceVerifier, check_document, read_bases
+from echod.evidence.entries import EntryEvidence, check_document
+from echod.evidence.verifier import EvidenceVerifier
+from echod.state.fingerprints import read_bases
 from echod.store.layout import global_root
 
 

@@ -25,7 +25,10 @@ def main() -> NoReturn:
 
         run_hook()
     if sys.argv[1:2] == ["merge-driver"] and not {"-h", "--help"}.intersection(sys.argv):
-        from echod.sync.driver import main as merge  # git waits for it, once for each file
+        import gc
+
+        gc.disable()  # the process ends before its garbage matters, and git waits for it, once for each file
+        from echod.sync.driver import main as merge
 
         sys.exit(merge(sys.argv[2:]))
     from echod.cli.output import SafeTextOutput, print_error, write_crash_report
@@ -39,7 +42,14 @@ def main() -> NoReturn:
     try:
         from echod.cli.app import run
 
-        sys.exit(run(sys.argv[1:]))
+        is_search = sys.argv[1:2] == ["search"]
+        if is_search:
+            gc.disable()
+        code = run(sys.argv[1:])
+        if is_search:
+            sys.stderr.flush()
+            os._exit(code)  # nothing is open, and tidying up the modules takes as long as the search
+        sys.exit(code)
     except EchodError as error:
         print_error(str(error))
         sys.exit(error.exit_code)

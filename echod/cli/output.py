@@ -5,10 +5,8 @@ from __future__ import annotations
 import io
 import os
 import re
-import shutil
 import sys
 import textwrap
-import traceback
 from datetime import date
 from pathlib import Path
 from typing import TextIO
@@ -43,7 +41,9 @@ def screen_width() -> int:
 
 def draw_screen(text: str) -> None:
     """Replace the content of the terminal by the first lines of `text` that fit."""
-    lines, height = text.splitlines(), max(shutil.get_terminal_size().lines - 1, 2)
+    from shutil import get_terminal_size
+
+    lines, height = text.splitlines(), max(get_terminal_size().lines - 1, 2)
     if len(lines) > height:
         lines = [*lines[: height - 1], f"... {pluralize(len(lines) - height + 1, 'more line')}"]
     sys.stdout.flush()
@@ -195,7 +195,9 @@ def print_error(message: str) -> None:
 
 def write_crash_report(error: Exception) -> str:
     """Append the traceback, without the values of variables, to the log file. Return a sentence with its location."""
-    text = "".join(traceback.format_exception(error))
+    from traceback import format_exception
+
+    text = "".join(format_exception(error))
     try:
         log = paths_from_environment(os.environ).log_file
         make_private_directory(log.parent)

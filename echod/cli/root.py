@@ -64,6 +64,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
             CommandEntry("jobs", "log:jobs", "List jobs, or retry one."),
             CommandEntry("log", "log:log", "List the changes that echod made, or show one as a diff."),
+            CommandEntry("picture", "picture:picture", "Draw the memory over time."),
             CommandEntry("projects", "projects:projects", "List the registered projects."),
             CommandEntry("review", "review:review", "List review items, or answer them."),
             CommandEntry("remembrance", "remembrance:remembrance", "List, search and check the solutions for people."),
@@ -112,7 +113,7 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
             CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
             CommandEntry("record-access", "entries:record_access", "Record that entries were referenced."),
             CommandEntry(
-                "import-access", "search:import_access", "Import the access log of the workflow plugin's search index."
+                "import-access", "entries:import_access", "Import the access log of the workflow plugin's search index."
             ),
             CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
             CommandEntry("merge-driver", "sync:merge_driver", "Merge a memory file by entry, for git."),

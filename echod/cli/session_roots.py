@@ -1,4 +1,7 @@
-"""Find the directory of archives that a command of `echod sessions` is about, and undo what changed there."""
+"""Find the directory of archives that a command of `echod sessions` is about, and undo what changed there.
+
+The last section does the same for changes of auto memory.
+"""
 
 from __future__ import annotations
 
@@ -9,16 +12,19 @@ from typing import NamedTuple
 import click
 
 from echod.app.context import ReadContext
+from echod.auto_memory.changes import ChangeRecordError, MemoryChange, MemoryChanges
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step
 from echod.cli.options import PATH
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.contract.commands import LoggedJob
-from echod.errors import UsageError
+from echod.errors import EchodError, UsageError
 from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.paths import claude_home
 from echod.sessions.archiver import Archiver
 from echod.sessions.journal import RootJournal, RootRecord
 from echod.sessions.roots import MEMORY_DIRECTORY, PRIVATE, SessionError, SessionRoot
+from echod.sessions.transcripts import project_slug
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store
 
@@ -185,3 +191,69 @@ def _undo_step(context: CommandContext, changes: Sequence[SessionChange]) -> Ste
         return f"Undone, as job {number}. To redo: echod undo {number}"
 
     return step
+
+
+# Auto memory
+
+
+def memory_job_role(directory: Path) -> Role:
+    """Return the name of a directory in the queue: `echod jobs` shows it like a role of a store."""
+    return Role(Store(directory.parent, directory), "")
+
+
+def logged_memory_changes(context: CommandContext, projects: Iterable[Path] | None) -> Iterator[LoggedJob]:
+    """Yield a row of `echod log` for each change of the auto memory of these projects; None means all."""
+    try:
+        records = MemoryChanges(context.paths.auto_memory).records()
+    except EchodError:
+        return  # the next change reports it
+    home = claude_home(context.environ)
+    roots = None if projects is None else tuple(projects)
+    defaults = [home / "projects" / project_slug(root) / "memory" for root in roots or ()]
+    for record in records:
+        directory = Path(record.directory)
+        if roots is None or directory in defaults or any(root in directory.parents for root in roots):
+            yield LoggedJob(record.job, record.kind, record.directory, "", record.at, record.summary, record.undone_by)
+
+
+def find_memory_undo(context: CommandContext, job: int) -> MemoryChange | None:
+    """Return the change of auto memory that a job made; None if it made none.
+
+    Raises:
+        ChangeRecordError: it was undone already, or a record cannot be read.
+    """
+    if not context.paths.auto_memory.is_dir():
+        return None
+    record = next((one for one in MemoryChanges(context.paths.auto_memory).records() if one.job == job), None)
+    if record is not None and record.undone_by is not None:
+        raise ChangeRecordError(f"Job {job} was undone already, by job {record.undone_by}.")
+    return record
+
+
+def undo_memory_change(context: CommandContext, record: MemoryChange) -> Change:
+    """Return the undo of a change of auto memory."""
+    made_at = format_timestamp(record.at, context.now())
+    lines = [
+        f"Job {record.job}: {record.kind}  {short_path(record.directory)}  {made_at}",
+        wrap(sanitize(record.summary), indent="  "),
+        "Undo will:",
+        *(
+            f"  {'remove' if change.before is None else 'restore'} the file   {sanitize(change.name)}"
+            for change in record.files[:_MAX_SHOWN_FILES]
+        ),
+    ]
+
+    def step(runner: JobRunner) -> str:
+        def work(resources: JobResources) -> JobOutcome:
+            changes = MemoryChanges(context.paths.auto_memory)
+            changes.recover()
+            changes.undo(record, job=resources.job_id, now=context.now())
+            return JobDone(f"undid job {record.job}: {record.summary}", changed=True)
+
+        manual_job = ManualJob(
+            JobKind.UNDO, memory_job_role(Path(record.directory)), f"the user undoes job {record.job}"
+        )
+        number = runner._replace(force=True).run_multi_role(manual_job, work).job.id
+        return f"Undone, as job {number}. To redo: echod undo {number}"
+
+    return Change("\n".join(lines), [step], Confirmation(f"Undo job {record.job}?"))

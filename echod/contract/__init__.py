@@ -1,10 +1,10 @@
 """The shapes of everything that `--json` prints: the contract for scripts (docs/json.md).
 
 Values only: named tuples, and dataclasses where a field is replaced or has a default that may change. They are not
-pydantic models, since commands must answer in less time than loading pydantic takes. `status` has the values of `echod
-status` and converts all to JSON and back, `search` (also of `echod verify`), `sessions` and `sync` have those of the
-commands of that name, and `commands` has all others. Nothing is exported here, so that `echod status` loads only its
-own.
+pydantic models, since commands must answer in less time than loading pydantic takes. `codec` converts all to JSON and
+back, `status` has the values of `echod status`, `search` (also of `echod verify`), `sessions`, `sync` and `picture`
+have those of the commands of that name, and `commands` has all others. Nothing is exported here, so that `echod status`
+loads only its own.
 
 `schema` grows when a field changes its meaning or is removed. New fields may be added at any time.
 """

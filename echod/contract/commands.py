@@ -5,8 +5,9 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Any, NamedTuple
 
+from echod.contract.codec import SCHEMA, Timestamp
 from echod.contract.search import ChangedEvidence, EvidenceInfo
-from echod.contract.status import SCHEMA, PackInfo, Timestamp
+from echod.contract.status import PackInfo
 
 
 class AuditedPack(NamedTuple):
@@ -110,7 +111,7 @@ class CheckResult(StrEnum):
 class Check(NamedTuple):
     """One check of `echod doctor` or `echod claude check`.
 
-    It has a stable code, the result, a description, what to do, and the path it is about.
+    It has a stable code, the result, a description, what to do, and the path (and line) it is about.
     """
 
     code: str
@@ -118,6 +119,7 @@ class Check(NamedTuple):
     text: str
     fix: str
     path: str | None = None
+    line: int | None = None
 
 
 class DoctorReport(NamedTuple):

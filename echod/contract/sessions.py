@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from echod.contract.status import SCHEMA
+from echod.contract.codec import SCHEMA
 
 
 class ArchivedSession(NamedTuple):

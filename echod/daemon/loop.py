@@ -19,7 +19,7 @@ from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import EventSource
 from echod.daemon.status_publisher import Notifier, StatusPublisher
 from echod.daemon.timers import ClockJumpDetector, Debounce, IntervalScheduler
-from echod.daemon.upkeep import SearchIndexer, SecretScanTask, SessionSummaries
+from echod.daemon.upkeep import PressureNotices, SearchIndexer, SecretScanTask, SessionSummaries
 from echod.daemon.watcher import WatchTargets
 from echod.daemon.worker_thread import DATABASE_RETRY_SECONDS, WorkerThread
 from echod.errors import StateError
@@ -111,6 +111,7 @@ class DaemonLoop:
         self._status = StatusPublisher(self._status_collector, self.services.paths.status_snapshot, self.identity)
         self._secret_scan = SecretScanTask(self.services.read_context.inspections)
         self._session_summaries = SessionSummaries(state, enabled=settings.hooks.session_summary)
+        self._pressure_notices = PressureNotices(state)
         self._debounce: Debounce[str] = Debounce(settings.debounce_seconds, settings.debounce_max_seconds)
         self._discovered = DiscoveredStores()
         self._projects_by_marker_directory: dict[Path, Path] = {}
@@ -167,6 +168,7 @@ class DaemonLoop:
         try:
             with isolated("The status"):
                 self._status.update(self._discovered, wall, monotonic, lambda: self._daemon_warnings(wall, monotonic))
+                self._pressure_notices.update(self._status_collector.session_infos)
         except DatabaseUnavailableError as error:
             self._report_database_unavailable(error, wall)
         self._write_heartbeat(wall, monotonic, worker_thread)
@@ -308,7 +310,9 @@ class DaemonLoop:
                 self._debounce.mark(store.key, monotonic)
             elif (project := projects.get(path.parent) or projects.get(path)) is not None:
                 self._gates_checked_at = 0.0
-                self._status.mark_stale(store.key for store in self._discovered.stores_in(project))
+                for store in self._discovered.stores_in(project):
+                    self._debounce.mark(store.key, monotonic)  # a workflow that ends leaves reports behind
+                    self._status.mark_stale([store.key])
 
     def _reconcile_dirty(self, keys: Iterable[str], now: float, monotonic: float, worker_thread: WorkerThread) -> None:
         due = set(keys)
@@ -375,6 +379,7 @@ class DaemonLoop:
                 self._gated_stores.discard(store.key)
                 worker_thread.request_late_merge([store])
                 log.info("gate_opened", store=store.key, jobs=woken_jobs)
+                self._debounce.mark(store.key, monotonic)
                 self._status.mark_stale([store.key])
                 worker_thread.wake()
 

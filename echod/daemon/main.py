@@ -14,7 +14,7 @@ from typing import Self
 
 from echod import __version__
 from echod.app.context import process_is_alive
-from echod.app.search import SearchLocations
+from echod.app.search import ALL_KINDS, SearchLocations
 from echod.app.services import Services, open_services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon.event_health import Canary, EventSource
@@ -185,13 +185,17 @@ def _run_with_settings(
             PeriodicTask("reconcile", settings.reconcile_minutes * 60, request_reconcile),
             PeriodicTask("tidy", _DAY_SECONDS, retention_due.set),
         ]
+        copies_due = threading.Event()
+        if settings.auto_memory.copies:
+            copies_due.set()
+            tasks.append(PeriodicTask("copies", settings.reconcile_minutes * 60, copies_due.set))
         interval_scheduler = stack.enter_context(IntervalScheduler(tasks))
         locations = SearchLocations.from_environment(paths, environ, settings.projects)
         search_indexer = stack.enter_context(
             SearchIndexer(
                 DocumentFinder(paths.search_index),
-                sources_of=lambda store: locations.project_sources([store]),
-                shared_sources=locations.global_sources,
+                sources_of=lambda store: locations.project_sources([store], ALL_KINDS),
+                shared_sources=lambda: locations.global_sources(ALL_KINDS),
             )
         )
         loop = DaemonLoop(
@@ -227,6 +231,10 @@ def _run_with_settings(
             if retention_due.is_set():
                 retention_due.clear()
                 worker_thread.request_retention()
+            if copies_due.is_set():
+                copies_due.clear()
+                # A thread of its own, since a slow disk must not hold up the loop. It writes nothing but the copies.
+                threading.Thread(target=services.copy_auto_memory, name="auto-memory", daemon=True).start()
             wake.wait(loop.run_once(time.time(), time.monotonic(), worker_thread))
             wake.clear()
         if fatal_errors:

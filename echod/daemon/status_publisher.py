@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod import __version__
-from echod.contract.status import DaemonInfo, StatusWarning, to_json
+from echod.contract.codec import to_json
+from echod.contract.status import DaemonInfo, StatusWarning
 from echod.files import write_runtime_file
 from echod.log import get_logger
 from echod.projects.discovery import DiscoveredStores

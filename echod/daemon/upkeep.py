@@ -15,15 +15,15 @@ from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Self
 
-from echod.contract.status import Severity, StatusWarning
+from echod.contract.status import SessionsInfo, Severity, StatusWarning
 from echod.daemon.timers import Debounce
 from echod.files import FileVersion, read_regular, regular_file_version, write_runtime_file
-from echod.hooks.summary import SUMMARY_DIRECTORY, summary_name
+from echod.hooks.summary import NOTICE_DIRECTORY, SUMMARY_DIRECTORY, summary_name
 from echod.inspection import InspectionCache
 from echod.inspection.secrets import SecretScanner
 from echod.isolation import isolated
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.session_summary import summarize_memories
 from echod.paths import PRIVATE_DIR_MODE
 from echod.search.documents import DocumentSource
@@ -226,3 +226,55 @@ class SessionSummaries:
         else:
             file.unlink(missing_ok=True)
         self._versions[project] = versions
+
+
+_PRESSURES = ("none", "notice", "warning", "full")
+_LEVEL_SUFFIX = ".level"
+
+
+class PressureNotices:
+    """The notices about a curated MEMORY.md that fills up, which the next session of its project gets.
+
+    A notice is given once until the file is short again, and again when it becomes fuller by a level. The level that
+    was last given is in a file, so a restart repeats nothing. Owned by one thread.
+    """
+
+    def __init__(self, state: Path) -> None:
+        self._directory = state / NOTICE_DIRECTORY
+        self._infos: tuple[SessionsInfo, ...] | None = None
+
+    def update(self, infos: tuple[SessionsInfo, ...] | None) -> None:
+        """Write the notices that are due, and remove those that no longer hold. None changes nothing."""
+        if infos is None or infos == self._infos:
+            return
+        current: set[str] = set()
+        for info in infos:
+            name = summary_name(info.project)
+            if name is not None and info.pressure != _PRESSURES[0]:
+                current |= {name, f"{name}{_LEVEL_SUFFIX}"}
+                self._give(info, self._directory / name)
+        for file in self._directory.iterdir() if self._directory.is_dir() else ():
+            if file.name not in current:
+                file.unlink(missing_ok=True)
+        self._infos = infos
+
+    def _give(self, info: SessionsInfo, file: Path) -> None:
+        level = file.with_name(f"{file.name}{_LEVEL_SUFFIX}")
+        try:
+            given = read_regular(level, MAX_FILE_BYTES).decode("utf-8", "replace").strip()
+        except FileNotFoundError:
+            given = ""
+        if given in _PRESSURES and _PRESSURES.index(given) >= _PRESSURES.index(info.pressure):
+            return
+        self._directory.mkdir(mode=PRIVATE_DIR_MODE, exist_ok=True)
+        write_runtime_file(file, json.dumps(_pressure_text(info), ensure_ascii=False)[1:-1])
+        write_runtime_file(level, f"{info.pressure}\n")
+
+
+def _pressure_text(info: SessionsInfo) -> str:
+    more = " The user is asked about proposals: echod review." if info.pressure == "full" else ""
+    return (
+        f"From echod: the curated memory {info.root}/memory/MEMORY.md is {info.memory_percent} % full. Hosts load no "
+        "more than 200 lines or 25,000 characters. Move details to topic files and remove what is no longer true. "
+        f"Proposals: echod sessions distill.{more}"
+    )

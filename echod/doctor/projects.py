@@ -19,8 +19,9 @@ from echod.contract.commands import Check
 from echod.doctor.context import DoctorContext, command_line, note, passed, problem
 from echod.errors import EchodError, os_reason
 from echod.files import read_regular
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import parse
-from echod.memory.model import MAX_FILE_BYTES, Unreadable
+from echod.memory.model import Unreadable
 from echod.paths import claude_home
 from echod.projects.discovery import ExcludedDirectory
 from echod.projects.settings import read_project_settings

@@ -1,4 +1,4 @@
-"""Check citations: take the base of each, find what became of it, and keep both in the database.
+"""Check citations: take the base of each, and find what became of it. `entries` does so for a memory file.
 
 The base of a citation is what its lines were at the entry's date, as git has it. For an entry of today, and where git
 has nothing, it is the file as it was when echod first saw the entry. Without a base nothing is claimed about lines.
@@ -6,7 +6,6 @@ has nothing, it is the file as it was when echod first saw the entry. Without a 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -23,7 +22,7 @@ from echod.evidence.repository import (
     UnreadableEvidenceError,
     find_repository,
 )
-from echod.memory.evidence.citations import CitedPlace, entry_citations, parse_citation
+from echod.memory.evidence.citations import CitedPlace, parse_citation
 from echod.memory.evidence.compare import EvidenceState, Located, contains, locate
 from echod.memory.evidence.fingerprint import (
     TOKEN_BYTES,
@@ -33,10 +32,7 @@ from echod.memory.evidence.fingerprint import (
     similarity,
     take_fingerprint,
 )
-from echod.memory.identity import entry_ids
-from echod.memory.model import Document, Entry
-from echod.memory.redact import find_secrets
-from echod.state.fingerprints import FingerprintStore, StoredFingerprint
+from echod.state.fingerprints import StoredFingerprint
 
 _MIN_RENAMED: Final = 0.5
 """How alike a file and its renamed successor are."""
@@ -282,85 +278,3 @@ def _place(path: str, located: Located) -> str | None:
     if not located.first:
         return path
     return f"{path}:{located.first}" if located.first == located.last else f"{path}:{located.first}-{located.last}"
-
-
-StoredBases = Mapping[str, Mapping[str, StoredFingerprint]]
-"""The stored fingerprints by entry id and citation."""
-
-
-class EntryEvidence(NamedTuple):
-    """An entry with its citations. `bases` has what each was compared with."""
-
-    id: str
-    title: str
-    citations: tuple[CheckedCitation, ...]
-    bases: Mapping[str, StoredFingerprint]
-
-
-def evidence_day(entry: Entry) -> date | None:
-    """Return the day at which the evidence of an entry was right: its verification, else its date."""
-    days = [day for day in (entry.verified, entry.heading_date) if day is not None]
-    return max(days, default=None)
-
-
-def read_bases(fingerprints: FingerprintStore | None, store: str, role: str) -> StoredBases:
-    """Return the stored bases of a role's entries; none without a database."""
-    bases: defaultdict[str, dict[str, StoredFingerprint]] = defaultdict(dict)
-    if fingerprints is not None:
-        for (identity, cite), stored in fingerprints.read(store, role).items():
-            bases[identity][cite] = stored
-    return bases
-
-
-def check_document(
-    verifier: EvidenceVerifier, role: str, document: Document, bases: StoredBases, *, only: str | None = None
-) -> tuple[EntryEvidence, ...]:
-    """Return the evidence of the entries of a file that cite anything; of one entry with `only`, in any case."""
-    found = []
-    for identity, block in zip(entry_ids(role, document), document.blocks, strict=True):
-        if identity is None or block.entry is None or only not in (None, identity):
-            continue
-        cites = entry_citations(block.entry, block.body)
-        if not cites and only is None:
-            continue
-        stored = bases.get(identity, {})
-        checked = verifier.check(cites, evidence_day(block.entry), stored)
-        found.append(EntryEvidence(identity, block.entry.title, checked.citations, {**stored, **checked.taken}))
-    return tuple(found)
-
-
-def record_evidence(
-    fingerprints: FingerprintStore, verifier: EvidenceVerifier, store: str, role: str, document: Document
-) -> tuple[EntryEvidence, ...]:
-    """Check the entries of a memory file, and store the bases that are new and the states that differ."""
-    bases = read_bases(fingerprints, store, role)
-    found = check_document(verifier, role, document, bases)
-    taken: dict[tuple[str, str], StoredFingerprint] = {}
-    states: dict[tuple[str, str], str] = {}
-    for entry in found:
-        for checked in entry.citations:
-            base = entry.bases.get(checked.cite)
-            if base is None or find_secrets(checked.cite):
-                continue  # the database holds no secret, also not as the name of a file
-            if base is not bases.get(entry.id, {}).get(checked.cite):
-                taken[entry.id, checked.cite] = base._replace(state=checked.state.value)
-            elif base.state != checked.state:
-                states[entry.id, checked.cite] = checked.state.value
-    fingerprints.write(store, role, taken)
-    fingerprints.write_states(store, role, states)
-    return found
-
-
-def confirm_evidence(
-    fingerprints: FingerprintStore, verifier: EvidenceVerifier, store: str, role: str, entry: EntryEvidence
-) -> None:
-    """Take the present lines of an entry as its new base, because the user confirmed it. Gone evidence stays so."""
-    taken: dict[tuple[str, str], StoredFingerprint] = {}
-    for checked in entry.citations:
-        place = parse_citation(checked.at or checked.cite)
-        if place is None or checked.state is EvidenceState.GONE or find_secrets(checked.cite):
-            continue
-        base = verifier.take_base(place, None)
-        if base.fingerprint is not None:
-            taken[entry.id, checked.cite] = base._replace(state=EvidenceState.VALID.value)
-    fingerprints.write(store, role, taken)

@@ -1,7 +1,7 @@
 """Run `echod hook EVENT`: spool the event from standard input, print nothing, and exit with 0 even after an error.
 
-Two exceptions to "print nothing": a summary of the project's memory at the start of a session, if the daemon keeps one
-ready (see `summary`), and entries about what the agent does (see `recall`).
+Two exceptions to "print nothing": a summary of the project's memory or a notice at the start of a session, if the
+daemon keeps one ready (see `summary`), and entries about what the agent does (see `recall`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def run(arguments: list[str], environ: Mapping[str, str], platform: str) -> None
         from echod.hooks import summary
 
         if not summary.already_sent(payload):
-            os.write(_STDOUT, summary.read_summary(os.path.join(state, summary.SUMMARY_DIRECTORY), environ))
+            os.write(_STDOUT, summary.session_output(state, environ))
 
 
 def _spool_event(directory: str, event: str, payload: bytes, size: int) -> None:

@@ -28,7 +28,8 @@ from echod.errors import GARBLED_ERRORS
 from echod.files import FileVersion, file_version, read_regular, write_runtime_file
 from echod.isolation import left_alone_text
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES, Document, Layer
+from echod.memory import MAX_FILE_BYTES
+from echod.memory.model import Document, Layer
 from echod.memory.policy_model import PolicySettings, PruneExtent
 from echod.state.entries import EntryStore
 from echod.store.layout import Role

@@ -12,10 +12,11 @@ from datetime import date
 from pathlib import Path
 
 from echod.files import read_regular
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import parse
 from echod.memory.entry_matching import NO_ID_CHANGES, present_entries
 from echod.memory.identity import block_content, entry_ids
-from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
+from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Facts, PolicySettings
 from echod.memory.policy.scoring import count_document_lines
 from echod.memory.specificity import find_confirmations

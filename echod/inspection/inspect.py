@@ -7,13 +7,15 @@ Read-only, apart from the entries that `plan_maintenance` records on request. Im
 from __future__ import annotations
 
 import hashlib
+import json
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path
 
-from echod.evidence.verifier import EvidenceVerifier, record_evidence
+from echod.evidence.entries import record_evidence
+from echod.evidence.verifier import EvidenceVerifier
 from echod.files import FileVersion
 from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PromotableEntry, PrunePreview
 from echod.inspection.entry_facts import get_facts, get_knowledge_facts, read_document, record_entries
@@ -21,6 +23,7 @@ from echod.inspection.review import (
     Information,
     LayerClaim,
     OpenReviewItem,
+    ProposedChange,
     ReviewKind,
     SupersededEntry,
     TrackedQuestion,
@@ -38,7 +41,7 @@ from echod.memory.prompt_injection import find_injection, might_contain_injectio
 from echod.memory.similarity import bare_title, learning_of
 from echod.memory.solutions.promotion import entry_digest, sessions_to_promote, suggest_category
 from echod.state.entries import EntryStore
-from echod.store.journal.notices import CLAIM, Question
+from echod.store.journal.notices import CLAIM, PROPOSAL, Question
 from echod.store.layout import MEMORY, Role, global_root
 from echod.store.snapshot import content_digest
 
@@ -182,6 +185,8 @@ def open_question_items(
             continue
         if question.kind == CLAIM:
             yield from _layer_claim_items(role, question, entry)
+        elif question.kind == PROPOSAL:
+            yield from _proposal_items(role, question, entries, renames)
         else:
             yield from _superseded_items(role, question, entry, entries)
 
@@ -198,6 +203,23 @@ def _layer_claim_items(role: Role, question: Question, entry: EntrySummary) -> I
     text = f"An agent wants this entry in the layer {layer.value}; it was stored as {entry.layer.value}."
     content = (question.entry, layer.value, entry.content_digest)
     yield new_item(role, ReviewKind.CLAIM, content, question.at, text, (entry.title,), LayerClaim(entry.id, layer))
+
+
+def _proposal_items(
+    role: Role, question: Question, entries: Mapping[str, EntrySummary], renames: Mapping[str, str]
+) -> Iterator[OpenReviewItem]:
+    """Yield the item about a proposal, unless one of its entries changed, is protected now, or is gone."""
+    value = json.loads(question.target)
+    found = [entries.get(renames.get(identity, identity)) for identity in value["entries"]]
+    named = [entry for entry in found if entry is not None and entry.layer is Layer.INSCRIBED]
+    if [entry.content_digest for entry in named] != value["digests"]:
+        return
+    title, text = value["title"], value["text"]
+    what = "one entry in place of these" if text is not None else "another title for this entry"
+    sentence = f"Your command proposes {what}: {title}" + (f"\n{text}" if text is not None else "")
+    subject = ProposedChange(tuple(entry.id for entry in named), title, text)
+    titles = tuple(entry.title for entry in named)
+    yield new_item(role, ReviewKind.PROPOSAL, (question.key,), question.at, sentence, titles, subject)
 
 
 def _superseded_items(

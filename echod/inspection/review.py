@@ -62,6 +62,7 @@ class ReviewKind(StrEnum):
     UNDONE = "undone"
     OVER_LIMIT = "over-limit"
     PROMOTABLE = "promotable"
+    PROPOSAL = "proposal"
 
 
 class LayerClaim(NamedTuple):
@@ -112,6 +113,14 @@ class Information:
     """A notice without a decision."""
 
 
+class ProposedChange(NamedTuple):
+    """A proposal of the user's own command (`memory.proposals`): one entry in place of those with these ids."""
+
+    entries: tuple[str, ...]
+    title: str
+    text: str | None
+
+
 ReviewSubject = (
     LayerClaim
     | SupersededEntry
@@ -119,6 +128,7 @@ ReviewSubject = (
     | HeldFirstPrune
     | QuarantinedFile
     | RestoredFindingsFile
+    | ProposedChange
     | Information
 )
 
@@ -162,12 +172,12 @@ class OpenReviewItem(NamedTuple):
                 return "it is pruned as soon as no workflow runs"
             case QuarantinedFile(_, findings, _, None):
                 return f"it is moved back as {findings} and read again"
-            case QuarantinedFile():
+            case QuarantinedFile() | Information():
                 return None
             case RestoredFindingsFile(name):
                 return f"{name} is consolidated again"
-            case Information():
-                return None
+            case ProposedChange(entries):
+                return f"one entry takes the place of {' and '.join(entries)}, archived whole (rule superseded)"
             case other:
                 assert_never(other)
 
@@ -179,8 +189,8 @@ class OpenReviewItem(NamedTuple):
         match self.subject:
             case LayerClaim():
                 return "it stays inscribed, and is not listed again"
-            case SupersededEntry():
-                return "nothing; both entries stay, and it is not listed again"
+            case SupersededEntry() | ProposedChange():
+                return "the entries stay as they are, and it is not listed again"
             case SuspiciousEntry(entry):
                 return f"{entry} is archived (rule forgotten)"
             case HeldFirstPrune():
@@ -204,18 +214,22 @@ def new_item(
     titles: tuple[str, ...],
     subject: ReviewSubject,
 ) -> OpenReviewItem:
-    """Return an item, with an id made of its role, its kind and its content."""
-    return OpenReviewItem(_item_id(role, kind, *content), role, kind, since, text, titles, subject)
+    """Return an item, with an id made of its role, its kind and its content: unique in its store."""
+    return OpenReviewItem(_digest(role.name, kind, *map(str, content)), role, kind, since, text, titles, subject)
 
 
-def _item_id(role: Role, kind: str, *content: object) -> str:
-    named = json.dumps([role.store.key, role.name, kind, *map(str, content)])
-    return hashlib.sha256(named.encode()).hexdigest()[:_ID_DIGITS]
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:_ID_DIGITS]
 
 
-def first_prune_id(role: Role) -> str:
+def _id_in_store(item: str, store_name: str) -> str:
+    """Return the id of an item among those of all stores. A store keeps its name when it is moved."""
+    return _digest(store_name, item)
+
+
+def first_prune_id(role: Role, store_name: str) -> str:
     """Return the id of the item about a role's held first prune. It is the same until the user prunes the file."""
-    return _item_id(role, ReviewKind.FIRST_PRUNE)
+    return _id_in_store(_digest(role.name, ReviewKind.FIRST_PRUNE), store_name)
 
 
 def first_prune_deadline(since: float, now: float) -> float | None:
@@ -305,12 +319,13 @@ class ReviewCollector:
         now: float,
     ) -> tuple[OpenReviewItem, ...]:
         """Return the open items of a store, the oldest first. The status reports roles that cannot be read."""
-        answered = frozenset[str]() if self._entries is None else self._entries.answers.answered_items(store.key)
-        items = {
-            item.id: item
-            for item in self._collect_all(store, roles, notices, maintenance, restored, now)
-            if item.id not in answered
-        }
+        answered, store_name = frozenset[str](), store.key
+        if self._entries is not None:
+            answered = self._entries.answers.answered_items(store.key)
+            store_name = self._entries.answers.store_name(store.key)
+        collected = self._collect_all(store, roles, notices, maintenance, restored, now)
+        named = (item._replace(id=_id_in_store(item.id, store_name)) for item in collected)
+        items = {item.id: item for item in named if item.id not in answered}
         self._question_caches[store.key].evict_unused()
         found = sorted(items.values(), key=lambda item: (item.since, item.id))
         later = [item.id for item in found if item.kind == ReviewKind.PROMOTABLE][_MAX_PROPOSALS:]

@@ -9,12 +9,13 @@ from echod.inspection.review import (
     HeldFirstPrune,
     LayerClaim,
     OpenReviewItem,
+    ProposedChange,
     QuarantinedFile,
     RestoredFindingsFile,
     SupersededEntry,
     SuspiciousEntry,
 )
-from echod.jobs import manual
+from echod.jobs import manual, propose
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -28,6 +29,7 @@ from echod.jobs.base import (
 )
 from echod.jobs.consolidate import consolidate_selected
 from echod.memory.policy import Rule
+from echod.memory.proposals import ProposedEntry
 from echod.memory.redact import redact_bytes
 from echod.state.decisions import ReviewAnswer
 from echod.state.job import JobKind
@@ -42,7 +44,9 @@ def changes_files(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
     if answer is ReviewAnswer.DISMISSED or item.is_information:
         return False
     if answer is ReviewAnswer.ACCEPTED:
-        return isinstance(item.subject, LayerClaim | SupersededEntry | QuarantinedFile | RestoredFindingsFile)
+        return isinstance(
+            item.subject, LayerClaim | SupersededEntry | QuarantinedFile | RestoredFindingsFile | ProposedChange
+        )
     return isinstance(item.subject, SuspiciousEntry | RestoredFindingsFile)
 
 
@@ -65,6 +69,8 @@ def run(resources: JobResources, item: OpenReviewItem, answer: ReviewAnswer) -> 
                 return manual.forget(context, [entry], rule=Rule.SUPERSEDED)
             case SuspiciousEntry(entry), ReviewAnswer.REJECTED:
                 return manual.forget(context, [entry], rule=Rule.FORGOTTEN)
+            case ProposedChange(entries, title, text), ReviewAnswer.ACCEPTED:
+                return propose.accept(context, ProposedEntry(entries, title, text))
             case QuarantinedFile() as quarantined, ReviewAnswer.ACCEPTED:
                 return _restore_quarantined(context, quarantined)
             case RestoredFindingsFile(name, digest), ReviewAnswer.REJECTED:

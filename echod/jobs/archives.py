@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from echod.files import read_regular
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES, MEMORY_FILE
 from echod.memory.policy import ArchivedEntry, read_archive, render_archived_entries, select_archive_file
 from echod.memory.policy.archive import PRUNED_STEM, REMOVED_STEM
 from echod.memory.redact import redact_entry
@@ -18,7 +18,7 @@ from echod.store.changes import Append
 from echod.store.errors import as_store_error
 from echod.store.layout import Role
 
-_BACKUP_NAME = re.compile(r"MEMORY-\d{4}-\d{2}-\d{2}(-\d+)?\.md")
+_BACKUP_NAME = re.compile(r"MEMORY-(?P<day>\d{4}-\d{2}-\d{2})(?:-\d+)?\.md")
 _ARCHIVE_DIRECTORY = "archive"
 _BACKUP_PREFIX = "MEMORY-"
 
@@ -33,6 +33,11 @@ class ArchivedCopy(NamedTuple):
 def pruned_archive_sizes(role: Role) -> Mapping[str, int]:
     """Return the sizes in bytes of the archive files for pruned entries, by name."""
     return _archive_sizes(role, PRUNED_STEM)
+
+
+def removed_archive_sizes(role: Role) -> Mapping[str, int]:
+    """Return the sizes in bytes of the archive files for entries that the user removed, by name."""
+    return _archive_sizes(role, REMOVED_STEM)
 
 
 def append_pruned(role: Role, today: date, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:
@@ -71,6 +76,35 @@ def list_archived_entries(role: Role) -> tuple[ArchivedCopy, ...]:
     return tuple(sorted(copies, key=lambda copy: (copy.entry.day, copy.entry.job or 0)))
 
 
+class MemoryBackup(NamedTuple):
+    """A memory file as it was on a day before a change."""
+
+    day: date
+    data: bytes
+
+
+def read_backups(role: Role) -> tuple[MemoryBackup, ...]:
+    """Return the backups of a role's memory file, oldest first.
+
+    Raises:
+        StoreError: one of them cannot be read.
+    """
+    with as_store_error("read the archive of", role.path):
+        backups = [
+            MemoryBackup(day, read_regular(Path(entry.path), MAX_FILE_BYTES))
+            for entry in sorted(_archive_files(role, _BACKUP_PREFIX), key=lambda entry: (len(entry.name), entry.name))
+            if (match := _BACKUP_NAME.fullmatch(entry.name)) and (day := _to_day(match["day"])) is not None
+        ]
+    return tuple(sorted(backups, key=lambda backup: backup.day))
+
+
+def _to_day(text: str) -> date | None:
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        return None
+
+
 def append_to_archive(path: PurePosixPath, entries: Iterable[ArchivedEntry], job_id: int) -> tuple[Append, ...]:
     """Return the append of these entries to an archive file; empty for no entries."""
     text = render_archived_entries(entries, job_id)
@@ -86,13 +120,14 @@ def backup_name(role: Role, data: bytes, today: date) -> str | None:
     return free_backup_name(role, today)
 
 
-def free_backup_name(role: Role, today: date) -> str:
-    """Return an unused name, relative to the role, for a backup of its memory file."""
-    used = {entry.name for entry in _archive_files(role, _BACKUP_PREFIX)}
-    number, name = 1, f"MEMORY-{today.isoformat()}.md"
+def free_backup_name(role: Role, today: date, file: str = MEMORY_FILE) -> str:
+    """Return an unused name, relative to the role, for a backup of its memory file or another `file`."""
+    stem = file.removesuffix(".md")
+    used = {entry.name for entry in _archive_files(role, f"{stem}-")}
+    number, name = 1, f"{stem}-{today.isoformat()}.md"
     while name in used:
         number += 1
-        name = f"MEMORY-{today.isoformat()}-{number}.md"
+        name = f"{stem}-{today.isoformat()}-{number}.md"
     return f"{_ARCHIVE_DIRECTORY}/{name}"
 
 

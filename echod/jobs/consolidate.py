@@ -57,11 +57,36 @@ _MAX_CHANGES = 1_000
 _CacheKey = tuple[str, str, str, date, date]
 
 
+class _PlanInput(NamedTuple):
+    """Everything that decides a plan."""
+
+    role: Role
+    memory: str | None
+    findings: tuple[FindingsFile, ...]
+    consumed_keys: frozenset[str]
+    pinned: Container[str]
+    today: date
+
+
 class FindingsCache:
-    """The parsed files of the latest `preload`. One for each worker."""
+    """The parsed files of the latest `preload`, and the latest plan. One for each worker.
+
+    Both take long, so that they are made before the role is locked, and used then if nothing has changed.
+    """
 
     def __init__(self) -> None:
         self._results: dict[_CacheKey, AcceptedFile | RejectedFile] = {}
+        self._planned: tuple[_PlanInput, ConsolidationPlan | Unreadable] | None = None
+        self.recorded_memory: tuple[Role, str | None] | None = None
+        """The memory file whose entries were recorded last, by its role and digest."""
+
+    def plan(
+        self, wanted: _PlanInput, make: Callable[[], ConsolidationPlan | Unreadable]
+    ) -> ConsolidationPlan | Unreadable:
+        """Return the latest plan if it was made from the same input, else a new one."""
+        if self._planned is None or self._planned[0] != wanted:
+            self._planned = wanted, make()
+        return self._planned[1]
 
     def preload(self, files: Iterable[FindingsFile], today: date) -> None:
         """Parse these files, and drop all others."""
@@ -88,15 +113,32 @@ class ConsolidateSettings(NamedTuple):
 
 
 def preload_findings(
-    session: RoleSession, cache: FindingsCache, settings: ConsolidateSettings, clock: Callable[[], float]
+    session: RoleSession,
+    cache: FindingsCache,
+    settings: ConsolidateSettings,
+    entries: EntryStore,
+    clock: Callable[[], float],
 ) -> None:
-    """Parse the files that `run` will consume. Must be called before the role is locked.
+    """Parse the files that `run` will consume, and plan it. Must be called before the role is locked.
 
     Raises:
         BusyError, StoreError: see `RoleSession.read`.
     """
     view = session.read(min_age_seconds=settings.quiet_seconds)
-    cache.preload(_findings_files(view, next_batch(view, settings)), local_date(clock()))
+    today, batch = local_date(clock()), next_batch(view, settings)
+    cache.preload(_findings_files(view, batch), today)
+    if batch:
+        _plan_batch(entries, view, batch, cache, today)
+
+
+def _plan_batch(
+    entries: EntryStore, view: RoleView, batch: Iterable[Snapshot], cache: FindingsCache, today: date
+) -> ConsolidationPlan | Unreadable:
+    recorded = view.role, view.memory.digest
+    if cache.recorded_memory != recorded:  # first, since pins move to new ids
+        _record_entries(entries, view, view.memory.data, today)
+        cache.recorded_memory = recorded
+    return plan_role(view, batch, entries.pinned_ids(view.role.store.key, today), cache, today)
 
 
 def run(context: JobContext, settings: ConsolidateSettings, cache: FindingsCache) -> JobOutcome:
@@ -113,8 +155,7 @@ def run(context: JobContext, settings: ConsolidateSettings, cache: FindingsCache
         batch = next_batch(view, settings)
         if not batch:
             return _outcome_without_batch(view, now)
-        _record_entries(entries, view, view.memory.data, today)
-        plan = plan_role(view, batch, entries.pinned_ids(store, today), cache, today)
+        plan = _plan_batch(entries, view, batch, cache, today)
         if isinstance(plan, Unreadable):
             return JobBlocked(f"{layout.MEMORY} is left alone: {plan.reason}")
         questions = tuple(_questions(view.role.name, plan, now))
@@ -147,7 +188,7 @@ def consolidate_selected(resources: JobResources, role: Role, digests: frozenset
     settings, cache, summaries = _selected_settings(digests), FindingsCache(), list[str]()
     while True:
         with resources.engine.open_read_only(role) as session:
-            preload_findings(session, cache, settings, resources.clock)
+            preload_findings(session, cache, settings, resources.entries, resources.clock)
         with resources.open_role(role) as context:
             outcome = run(context, settings, cache)
         if isinstance(outcome, JobDone) and outcome.changed:
@@ -162,6 +203,7 @@ def preview_selected(
     """Yield the plans that `consolidate_selected` would carry out, one for each batch. Writes nothing."""
     settings, cache = _selected_settings(digests), FindingsCache()
     while batch := next_batch(view, settings):
+        cache.preload(_findings_files(view, batch), today)
         plan = plan_role(view, batch, pinned, cache, today)
         yield plan
         if isinstance(plan, Unreadable):
@@ -173,15 +215,21 @@ def plan_role(
     view: RoleView, batch: Iterable[Snapshot], pinned: Container[str], cache: FindingsCache, today: date
 ) -> ConsolidationPlan | Unreadable:
     """Plan the consolidation of a batch, up to the maximum number of changes. No rule may change `pinned` entries."""
-    return plan_consolidation(
-        view.role.name,
-        view.memory.data,
-        _findings_files(view, batch),
-        today,
-        known_keys=view.consumed_keys,
-        pinned_ids=pinned,
-        max_changes=_MAX_CHANGES,
-        read_file=cache.get,
+    findings = _findings_files(view, batch)
+    memory = None if view.memory.data is None else content_digest(view.memory.data)
+    wanted = _PlanInput(view.role, memory, findings, frozenset(view.consumed_keys), pinned, today)
+    return cache.plan(
+        wanted,
+        lambda: plan_consolidation(
+            view.role.name,
+            view.memory.data,
+            findings,
+            today,
+            known_keys=view.consumed_keys,
+            pinned_ids=pinned,
+            max_changes=_MAX_CHANGES,
+            read_file=cache.get,
+        ),
     )
 
 

@@ -8,7 +8,7 @@ Archives only grow, so neither a crash nor an undo makes a report new again.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
@@ -30,10 +30,11 @@ from echod.jobs.base import (
     write_memory,
 )
 from echod.log import get_logger
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.compose import ComposeError
 from echod.memory.document import new_memory_file, parse
 from echod.memory.identity import entry_ids
-from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
+from echod.memory.model import Document, Unreadable
 from echod.memory.policy.archive import to_archived_entry
 from echod.memory.policy_model import Rule
 from echod.memory.reports.history import ReportHistory, learned_line
@@ -88,8 +89,13 @@ class IngestPlan(NamedTuple):
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles with something to do."""
-        return tuple(sorted({*self.lines, *(role for role, each in self.learnings.items() if any(each))}))
+        """The roles with something to do.
+
+        Those of resolutions come last: with their lines the report counts as read, and it has lines of other roles too.
+        """
+        last = {report.role for report in self.reports if report.resolutions}
+        roles = {*self.lines, *(role for role, each in self.learnings.items() if any(each))}
+        return tuple(sorted(roles, key=lambda role: (role in last, role)))
 
     @property
     def is_empty(self) -> bool:
@@ -137,14 +143,20 @@ def read_history(store: Store) -> ReportHistory:
     """
     history = ReportHistory()
     for role in layout.find_roles(store):
-        directory = role.path / layout.ARCHIVE
-        with as_store_error("read the archive of", role.path):
-            if directory.is_symlink() or not directory.is_dir():
-                continue
-            names = sorted(path.name for path in directory.glob(f"{_HISTORY_STEM}*.jsonl"))
-            for name in names[-_HISTORY_FILES:]:
-                history.add_lines(read_regular(directory / name, MAX_FILE_BYTES, follow_symlinks=False))
+        for data in _history_of(role):
+            history.add_lines(data)
     return history
+
+
+def _history_of(role: Role) -> Iterator[bytes]:
+    """Yield the contents of the history files of a role."""
+    directory = role.path / layout.ARCHIVE
+    with as_store_error("read the archive of", role.path):
+        if directory.is_symlink() or not directory.is_dir():
+            return
+        names = sorted(path.name for path in directory.glob(f"{_HISTORY_STEM}*.jsonl"))
+        for name in names[-_HISTORY_FILES:]:
+            yield read_regular(directory / name, MAX_FILE_BYTES, follow_symlinks=False)
 
 
 def run_for_project(resources: JobResources, store: Store, validator: Validator | None) -> JobOutcome:
@@ -155,6 +167,9 @@ def run_for_project(resources: JobResources, store: Store, validator: Validator 
 def run(resources: JobResources, store: Store, sources: IngestSources, validator: Validator | None) -> JobOutcome:
     """Ingest reports into the roles of a store. Roles that are missing are created."""
     today = local_date(resources.clock())
+    if resources.allow_writes:
+        # The history of a commit that a kill interrupted may be there without its entries.
+        resources.engine.recover([store])
     plan = plan_ingest(store, sources, today)
     if not resources.allow_writes:
         return report_only(describe_plan(plan))
@@ -231,6 +246,9 @@ def _run_role(context: JobContext, plan: IngestPlan, is_specific: Callable[[Cand
         if isinstance(memory, Unreadable):
             return JobBlocked(f"{layout.MEMORY} is left alone: {memory.reason}")
         lines = plan.lines.get(role.name, "") + "".join(learned_line(learned) for learned in memory.learned)
+        # The commit of a killed process may have been completed since the plan was made.
+        known = {line for data in _history_of(role) for line in data.split(b"\n")}
+        lines = "".join(f"{line}\n" for line in lines.split("\n") if line.encode() not in known and line)
         if memory.data is None and not lines:
             return JobDone("nothing new", changed=False)
         by_block = dict(zip(document.blocks, ids, strict=True))

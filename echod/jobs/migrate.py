@@ -35,11 +35,11 @@ from echod.jobs.base import (
     plan_and_commit,
     plan_memory_and_commit,
     role_path,
-    write_memory,
 )
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.memory.document import parse
 from echod.memory.merge import MergeFailure, merge, round_trips
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE, Document, Unreadable
+from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact_bytes
 from echod.memory.renames import RenamedDocument, rename_document
 from echod.memory.solutions.promotion import EntryReference, entry_digest
@@ -71,7 +71,7 @@ def is_in_new_layout(role: Role) -> bool:
 
 
 def plan_names(role: Role, document: Document) -> RenamedDocument:
-    """Return the memory file of a role with the present names."""
+    """Return the memory or knowledge file of a role with the present names."""
     return rename_document(role.name, document, in_new_layout=is_in_new_layout(role))
 
 
@@ -100,13 +100,18 @@ def migrate_names(resources: JobResources, role: Role) -> JobOutcome:
 
 def _rename_memory(context: JobContext) -> JobOutcome:
     def planner(view: RoleView, document: Document, today: date) -> Proposal | JobOutcome:
+        if isinstance(unavailable := knowledge_unavailable(view, context.clock()), JobDeferred):
+            return unavailable
         plan = plan_names(view.role, document)
-        if not plan.entries or not round_trips(plan.document):
+        writes = _rename_writes(view, view.memory, plan, today)
+        count = len(plan.entries)
+        if (knowledge := plan_knowledge_names(view)) is not None:
+            writes += _rename_writes(view, view.knowledge, knowledge, today)
+            count += len(knowledge.entries)
+        if not writes:
             return JobDone("all names are current", changed=False)
         ids = {entry.old_id: entry.new_id for entry in plan.entries if entry.old_id != entry.new_id}
-        backup = Write(role_path(view, free_backup_name(view.role, today)), None, redact_bytes(view.memory.text))
-        summary = f"new names in {pluralize(len(plan.entries), 'entry', 'entries')}"
-        writes = [write_memory(view, redact_bytes(plan.document.render())), backup]
+        summary = f"new names in {pluralize(count, 'entry', 'entries')}"
         return Proposal(
             change_set(view, JobKind.MIGRATE, summary, writes),
             # References and pins must be known under the old ids in order to follow.
@@ -115,6 +120,23 @@ def _rename_memory(context: JobContext) -> JobOutcome:
         )
 
     return plan_memory_and_commit(context, planner)
+
+
+def plan_knowledge_names(view: RoleView) -> RenamedDocument | None:
+    """Return the knowledge file of a role with the present names; None if there is none that can be read."""
+    if view.knowledge is None or view.knowledge.data is None:
+        return None
+    document = parse(view.knowledge.text)
+    return None if isinstance(document, Unreadable) else plan_names(view.role, document)
+
+
+def _rename_writes(view: RoleView, file: Snapshot | None, plan: RenamedDocument, today: date) -> list[Write]:
+    if file is None or not plan.entries or not round_trips(plan.document):
+        return []
+    name = file.path.name
+    after = redact_bytes(plan.document.render())
+    backup = Write(role_path(view, free_backup_name(view.role, today, name)), None, redact_bytes(file.text))
+    return [Write(role_path(view, name), file.digest, after), backup]
 
 
 def _changed_references(role: Role, plan: RenamedDocument) -> Mapping[str, str]:
@@ -379,8 +401,6 @@ def _archive_moved(context: JobContext, plan: MovePlan) -> JobOutcome:
 
 
 def _archive_name(role: Role, name: str, today: date) -> str:
-    if name == MEMORY_FILE:
-        return free_backup_name(role, today)
-    if name == KNOWLEDGE_FILE:
-        return str(PurePosixPath(ARCHIVE) / f"knowledge-{today.isoformat()}.md")
+    if name in (MEMORY_FILE, KNOWLEDGE_FILE):
+        return free_backup_name(role, today, name)
     return str(findings_archive_path(name, today))

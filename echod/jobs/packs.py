@@ -32,9 +32,10 @@ from echod.jobs.base import (
     role_path,
 )
 from echod.log import get_logger
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import parse
 from echod.memory.merge import MergeFailure
-from echod.memory.model import MAX_FILE_BYTES, Document
+from echod.memory.model import Document
 from echod.memory.packs.elevation import UpgradeResult, upgrade_pack
 from echod.memory.packs.manifest import (
     ManifestChange,

@@ -111,7 +111,8 @@ def _hold_first_prune(view: RoleView, plan: PrunePlan, entries: EntryStore, now:
         return None
     since = entries.hold_first_prune(role.store.key, role.name, now)
     command = f"echod prune {shlex.quote(str(role.store.project))} --role {role.name}"
-    if since is not None and entries.answers.is_rejected(first_prune_id(role)):
+    answers, key = entries.answers, role.store.key
+    if since is not None and answers.is_rejected(key, first_prune_id(role, answers.store_name(key))):
         reason = f"you rejected the first prune of this file; to do it yourself: {command}"
         return JobDeferred(reason, now + FIRST_PRUNE_HOLD_SECONDS)
     until = None if since is None else first_prune_deadline(since, now)

@@ -26,10 +26,11 @@ from echod.jobs.base import (
     role_path,
     write_memory,
 )
+from echod.memory import MEMORY_FILE
 from echod.memory.edit import with_layer, with_promoted_to
 from echod.memory.identity import entry_ids
 from echod.memory.merge import round_trips
-from echod.memory.model import MEMORY_FILE, Block, Document, Layer
+from echod.memory.model import Block, Document, Layer
 from echod.memory.redact import redact_bytes
 from echod.memory.solutions.document import Solution, render_solution
 from echod.memory.solutions.promotion import (

@@ -7,21 +7,30 @@ archive. So does each text that the other machine removed. An entry that one mac
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from datetime import date
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from echod.jobs.archives import removed_archive_sizes
 from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, plan_and_commit, role_path
-from echod.memory.archive_union import forgotten_only_in, unite_archives, without_forgotten
-from echod.memory.branches import merge_branches
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
+from echod.memory.branches import merge_branches, unite_archives
+from echod.memory.conservation import find_whole_lines
 from echod.memory.document import parse
 from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content, block_key, entry_ids
 from echod.memory.merge import MergeFailure
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE, Document, Unreadable
+from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Rule, render_archived_entries
-from echod.memory.policy.archive import REMOVED_STEM, select_archive_file, to_archived_entry
+from echod.memory.policy.archive import (
+    REMOVED_STEM,
+    forgotten_only_in,
+    select_archive_file,
+    to_archived_entry,
+    without_forgotten,
+)
 from echod.memory.redact import redact_entry
 from echod.state.job import JobKind
 from echod.store.changes import ChangeSet, Origin, Write
@@ -93,9 +102,13 @@ def _merge_files(
         for name, remote in incoming.remote.items()
         if name not in (MEMORY_FILE, KNOWLEDGE_FILE)
     }
-    here = [files[name].text for name in sorted(after) if name.startswith(f"{ARCHIVE}/{REMOVED_STEM}-")]
-    there = [incoming.remote[name] for name in sorted(after) if name.startswith(f"{ARCHIVE}/{REMOVED_STEM}-")]
-    known = "\n".join(data.decode(errors="replace").replace("\r\n", "\n") for data in after.values())
+    local = removed_archive_sizes(context.session.role)
+    here = [context.session.read_file(f"{ARCHIVE}/{name}").text for name in sorted(local, key=_by_number)]
+    prefix = f"{ARCHIVE}/{REMOVED_STEM}-"
+    there = [incoming.remote[name] for name in sorted(after, key=_by_number) if name.startswith(prefix)]
+    # Only archives that change prove to the commit that a text is not lost.
+    changed = (data for name, data in after.items() if data != files[name].text)
+    known = "\n".join(data.decode(errors="replace").replace("\r\n", "\n") for data in changed)
     records, texts = b"", list[str]()
     for name in (MEMORY_FILE, KNOWLEDGE_FILE):
         if name not in incoming.remote:
@@ -104,13 +117,21 @@ def _merge_files(
         after[name] = merged.data
         records += merged.records if merged.records.strip() else b""
         texts += merged.texts
-    lost = [text for text in dict.fromkeys(map(_archived_form, texts)) if text and text not in known]
+    candidates = dict.fromkeys(text for text in map(_archived_form, texts) if text)
+    present = find_whole_lines(known, candidates.keys())
+    lost = [text for text in candidates if text not in present]
     addition = b"".join(f"\n<!-- echod: {_REASON}, {today.isoformat()} -->\n{text}\n".encode() for text in lost)
     if records or addition:
-        sizes = {name.removeprefix(f"{ARCHIVE}/"): len(data) for name, data in after.items()}
+        sizes = {**local, **{name.removeprefix(f"{ARCHIVE}/"): len(data) for name, data in after.items()}}
         target = select_archive_file(today.year, sizes, len(records) + len(addition), stem=REMOVED_STEM)
         after[target] = _present(context, after, target) + records + addition
     return after
+
+
+def _by_number(name: str) -> tuple[str, int, str]:
+    """Order archives as they were written: `removed-2026.md`, `removed-2026-2.md`, `removed-2026-10.md`."""
+    year = name.partition(f"{REMOVED_STEM}-")[2][:4]
+    return year, len(name), name
 
 
 def _present(context: JobContext, after: Mapping[str, bytes], name: str) -> bytes:
@@ -137,8 +158,18 @@ def _merge_file(
     if name == MEMORY_FILE:
         kept = without_forgotten(after, here, forgotten_only_in(archives[0], archives[1]))
         kept = without_forgotten(kept, there, forgotten_only_in(archives[1], archives[0]))
-        data, after = (data, after) if kept == after else (kept.render(), kept)
+        if kept != after:
+            remaining = Counter(map(block_content, kept.blocks))
+            # Also the text that only the remote has: someone wrote it after the entry was forgotten here.
+            overridden += tuple(b.text for b in after.blocks if not _take(remaining, block_content(b)))
+            data, after = kept.render(), kept
     return _archive_losses(role, name, (here, after), data, overridden, today)
+
+
+def _take(counts: Counter[str], key: str) -> bool:
+    """Count one less of a key, and return whether there was one."""
+    counts[key] -= 1
+    return counts[key] >= 0
 
 
 def _readable(name: str, data: bytes) -> Document:

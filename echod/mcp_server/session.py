@@ -13,7 +13,8 @@ from datetime import date
 from pathlib import Path
 from typing import Final
 
-from echod.app.search import EvidenceReader, SearchLocations, SearchScope
+from echod.app.found_evidence import EvidenceReader
+from echod.app.search import SearchLocations, SearchScope
 from echod.clock import local_date
 from echod.errors import StateError
 from echod.hooks import spool

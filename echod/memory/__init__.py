@@ -5,9 +5,14 @@ by one, because light callers need only `model` or `policy_model`. Read in this 
 file), `document` (from bytes to a document), `markdown` (headings), `forms` (entries), `edit`, `identity`, `findings`,
 `similarity`, `compose`, `consolidation`, `policy`, `knowledge`, `packs`, `redact`, `merge`, `lineage`, `conservation`.
 
-Two branches of a file are merged by `branches`, and of an archive by `archive_union`, which also keeps forgotten
-entries out.
+Two branches of a memory or an archive are merged by `branches`.
 
-Modules for other packages: `archive_union`, `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
+Modules for other packages: `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
 `prompt_injection`, `renames`, `session_summary`, `shorten`, `specificity`, `text`.
 """
+
+MAX_FILE_BYTES = 10 * 1024 * 1024
+"""The size limit of a memory, knowledge or findings file. Larger files are not read."""
+
+MEMORY_FILE = "MEMORY.md"
+KNOWLEDGE_FILE = "knowledge.md"

@@ -1,4 +1,4 @@
-"""Merge two branches of a memory file by entry, with the same result whichever branch is given first.
+"""Merge two branches of a memory file by entry, and of an archive, with the same result whichever is given first.
 
 `merge` serves a file with one visible version. Here both sides are equals: two clones, or two machines. Additions of
 both stay, an edit beats a deletion, and edits of different lines of an entry are combined. Only an entry that was
@@ -7,10 +7,17 @@ rewritten on both sides in the same lines is a conflict, which the caller render
 Order: the blocks of the base keep their order, or the order of the branch that rearranged them. Additions keep the
 order of their branch. Where both branches added in one place, additions are interleaved by date, then by text, so that
 three branches give one result in whatever sequence they are merged.
+
+An archive is a sequence of records: a comment line of echod's, then a text. A record of an entry has the length of its
+text in that line (`policy.archive`), so a text with such a line in it stays whole. Text before the first record is one,
+too. Records are compared by their text alone.
+
+Git starts a process of the merge driver for each file, so what is imported here is little.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
@@ -18,7 +25,7 @@ from datetime import date
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from echod.memory.document import parse, parse_block
+from echod.memory.document import VersionParser, parse_block
 from echod.memory.identity import align, align_additions, block_content, block_contents, block_heading
 from echod.memory.merge import MergeFailure, merge_lines
 from echod.memory.model import Block, Document, Unreadable
@@ -27,6 +34,9 @@ T = TypeVar("T", bound=Hashable)
 
 _START = -1
 """The place of additions before the first block of the base."""
+
+_RECORD_START = re.compile(rb"^<!-- echod(?::archived (\{[^\n]*\})|: [^\n]*) -->\r?\n", re.MULTILINE)
+_DATE = re.compile(rb'"date": "(\d{4}-\d\d-\d\d)"|^<!-- echod: [^\n]*?(\d{4}-\d\d-\d\d) -->')
 
 
 class _Versions(NamedTuple):
@@ -106,11 +116,11 @@ class MergedBranches:
 
         return self._render(choose), tuple(overridden)
 
-    def find_problem(self) -> str | None:
+    def find_problem(self, parser: VersionParser) -> str | None:
         """Return why the result would not read as the blocks that it is made of; None if it does."""
         sides: tuple[Callable[[_Part], Block], ...] = (lambda part: part.block, lambda part: part.other or part.block)
         for side in sides if self.conflicts else sides[:1]:
-            reparsed = parse(self._render(partial(_text_of, side)))
+            reparsed = parser.parse(self._render(partial(_text_of, side)))
             if isinstance(reparsed, Unreadable):
                 return reparsed.reason
             if block_contents(reparsed) != [block_content(side(part)) for part in self._parts[1:]]:
@@ -129,9 +139,10 @@ def merge_branches(base: bytes, one: bytes, other: bytes) -> MergedBranches | Me
 
     A version that cannot be read, or a result that would not read as the same blocks, is a `MergeFailure`.
     """
+    parser = VersionParser()
     documents = []
     for data in (base, one, other):
-        document = parse(data.replace(b"\r\n", b"\n"))
+        document = parser.parse(data.replace(b"\r\n", b"\n"))
         if isinstance(document, Unreadable):
             return MergeFailure(document.reason)
         documents.append(document)
@@ -143,7 +154,7 @@ def merge_branches(base: bytes, one: bytes, other: bytes) -> MergedBranches | Me
     newline = _three_way("\r\n" if b"\r\n" in base else "\n", *(_newline(data, base) for data in (one, other)))
     ending = _three_way(*(_ending(document) for document in documents))
     merged = MergedBranches(parts, newline, ending)
-    problem = merged.find_problem()
+    problem = merged.find_problem(parser)
     return MergeFailure(problem) if problem else merged
 
 
@@ -170,6 +181,64 @@ def _drop(queue: deque[T], done: set[T]) -> bool:
     while queue and queue[0] in done:
         queue.popleft()
     return bool(queue)
+
+
+def unite_archives(one: bytes, other: bytes) -> bytes:
+    """Return an archive with the records of both, each once, in their order and otherwise by date.
+
+    The result is the same for `one` and `other` exchanged, and united again with either it does not change.
+    """
+    first, second = _records(one), _records(other)
+    if set(first) == set(second):
+        return min(one, other, key=lambda data: (not data.strip(), data))
+    # A side with everything stays as it is, so that the other takes over its bytes.
+    for data, records, others in ((one, first, second), (other, second, first)):
+        if set(records) >= set(others):
+            return data
+    return b"\n\n".join(interleave([first, second], _order)) + b"\n"
+
+
+def missing_records(before: bytes, after: bytes) -> list[str]:
+    """Return the records of `before` that `after` lacks, as text."""
+    present = set(_records(after))
+    return [record.decode(errors="replace") for record in _records(before) if record not in present]
+
+
+def _order(record: bytes) -> tuple[str, ...]:
+    found = _DATE.search(record)
+    day = "" if found is None else (found[1] or found[2]).decode()
+    return day, record.decode(errors="surrogateescape")
+
+
+def _records(data: bytes) -> list[bytes]:
+    """Return the records of an archive without the blank lines around them. The text of an entry keeps its own."""
+    starts, text_ends = [0], [0]
+    position = 0
+    while found := _RECORD_START.search(data, position):
+        # A line with the reason comes before the record of the entry, and belongs to it.
+        previous = data[starts[-1] : found.start()]
+        is_introduced = found[1] is not None and _RECORD_START.fullmatch(previous.strip() + b"\n") is not None
+        if not is_introduced:
+            starts.append(found.start())
+            text_ends.append(0)
+        position = text_ends[-1] = min(found.end() + _text_length(found[1]), len(data))
+    pieces = []
+    for begin, text_end, end in zip(starts, text_ends, [*starts[1:], len(data)], strict=True):
+        text = data[begin:end].rstrip(b"\r\n")
+        pieces.append(data[begin : max(text_end, begin + len(text))].lstrip(b"\r\n"))
+    return [piece for piece in dict.fromkeys(pieces) if piece.strip()]
+
+
+def _text_length(header: bytes | None) -> int:
+    """Return the length in bytes of the text behind a record's line, as far as the line has it."""
+    import json  # noqa: PLC0415  memory files need none
+
+    try:
+        fields = json.loads(header or b"{}")
+    except (ValueError, RecursionError):
+        return 0
+    length = fields.get("bytes") if isinstance(fields, dict) else None
+    return max(0, length) if isinstance(length, int) else 0
 
 
 class _Merge:

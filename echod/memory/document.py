@@ -10,13 +10,14 @@ is the preamble: a byte order mark, the schema comment, the file's title, a plac
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from weakref import WeakValueDictionary
 
-from echod.memory import forms, markdown
+from echod.memory import MAX_FILE_BYTES, forms, markdown
 from echod.memory.markdown import HEADING, find_conflict_line
-from echod.memory.model import MAX_FILE_BYTES, Block, Document, Unreadable, UnreadableKind
+from echod.memory.model import Block, Document, Entry, Unreadable, UnreadableKind
 from echod.memory.text import capitalize
 
 SCHEMA_VERSION = 1
@@ -32,6 +33,7 @@ MAX_PARSED_BYTES = 104 * 1024 * 1024
 """The memory that reading one file may take, by estimate. A job holds a few versions of it, and the service may use
 512 MiB (`MemoryMax` of its unit)."""
 
+_MAX_SHARED_LENGTH = 4_000  # characters of an entry that `VersionParser` looks up, so that its time is linear
 _BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_MARK = 3, 1500, 140
 _HEADING_LINE = re.compile(rb"^[ ]{0,3}##", re.MULTILINE)
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
@@ -64,7 +66,41 @@ def _parse_shared(data: bytes) -> Document | Unreadable:
     return document
 
 
-def _parse_uncached(data: bytes) -> Document | Unreadable:
+class VersionParser:
+    """Parse versions of one file, with the result of `parse`. What several of them contain is read once."""
+
+    def __init__(self) -> None:
+        self._partial_entries: dict[str, forms.PartialEntry | None] = {}
+        self._entries: dict[str, Entry] = {}
+
+    def parse(self, data: bytes) -> Document | Unreadable:
+        """Read a version of at most `MAX_FILE_BYTES`."""
+        if len(data) > MAX_FILE_BYTES:
+            return parse(data)
+        return _parse_uncached(data, self._match_entry, self._complete_entry)
+
+    def _match_entry(self, text: str, start: int) -> forms.PartialEntry | None:
+        # A head ends at the latest at a line that begins with a heading's mark.
+        end = text.find("\n#", start, start + _MAX_SHARED_LENGTH)
+        if end < 0:
+            return forms.match_entry(text, start)
+        head = text[start : end + 1]
+        if head not in self._partial_entries:
+            self._partial_entries[head] = forms.match_entry(head, 0)
+        return self._partial_entries[head]
+
+    def _complete_entry(self, partial: forms.PartialEntry, text: str) -> Entry:
+        entry = self._entries.get(text)
+        if entry is None:
+            entry = self._entries[text] = forms.complete_entry(partial, text)
+        return entry
+
+
+def _parse_uncached(
+    data: bytes,
+    match_entry: markdown.MatchEntry = forms.match_entry,
+    complete_entry: Callable[[forms.PartialEntry, str], Entry] = forms.complete_entry,
+) -> Document | Unreadable:
     if (needed := estimate_parsed_bytes(data)) > MAX_PARSED_BYTES:
         needed_text, allowed = (f"{count >> 20} MiB" for count in (needed, MAX_PARSED_BYTES))
         reason = (
@@ -78,7 +114,7 @@ def _parse_uncached(data: bytes) -> Document | Unreadable:
         reason = f"Line {line} is not UTF-8 (byte {error.start}). Save the file as UTF-8."
         return Unreadable(UnreadableKind.INVALID_UTF8, reason, data)
 
-    structure = markdown.parse_structure(text)
+    structure = markdown.parse_structure(text, match_entry)
     conflict = find_conflict_line(text, structure)
     if conflict is not None:
         reason = f"A merge left conflict markers (line {conflict}). Resolve the conflict and remove them."
@@ -94,7 +130,7 @@ def _parse_uncached(data: bytes) -> Document | Unreadable:
     offsets = [*(start.offset for start in starts), len(text)]
     texts = (text[begin:end] for begin, end in pairwise(offsets))
     blocks = [
-        Block(block_text, forms.complete_entry(start.partial, block_text) if start.partial else None)
+        Block(block_text, complete_entry(start.partial, block_text) if start.partial else None)
         for start, block_text in zip(starts, texts, strict=True)
     ]
     return Document(preamble, tuple(blocks))

@@ -2,16 +2,17 @@
 
 A heading in front matter is a comment or a part of a value, so it starts no entry. A line of hyphens at the start of a
 file may also be a thematic break. Only lines that can all be YAML, the first of them a name with a colon, are front
-matter. This module reads lines and no YAML: values may be written in any of its forms.
+matter. Only the last function reads YAML, the others read lines, where a value may have any of its forms.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+_MAX_FRONT_MATTER = 64 * 1024
 _MAX_LINES = 200
 _MAX_LINE_LENGTH = 10_000
 _DELIMITER = "---"
@@ -89,3 +90,18 @@ def _fields(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
 
 def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def load_yaml_fields(front: str) -> Mapping[str, object] | None:
+    """Return the values of front matter, as YAML without its delimiters; None if it is not a mapping."""
+    import yaml  # noqa: PLC0415  loading it delays every command, and few read such files
+
+    if len(front) > _MAX_FRONT_MATTER:
+        return None
+    try:
+        loaded = yaml.load(front, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))  # noqa: S506  both are safe
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that the calendar does not have
+        return None
+    if not isinstance(loaded, dict):
+        return None
+    return {str(name): value for name, value in loaded.items()}

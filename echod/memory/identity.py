@@ -12,15 +12,12 @@ new title makes a new block, because pairing it with an old entry would mix the 
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from difflib import SequenceMatcher
 
 from echod.memory.model import Block, Document, Entry
 
@@ -85,7 +82,7 @@ def entry_ids(role: str, document: Document) -> tuple[str | None, ...]:
         body = block.body.replace("\r\n", "\n")
         salt: list[str | int] = []
         if bodies[key]:
-            salt = [hashlib.sha256(body.encode()).hexdigest()]
+            salt = [_sha256(body)]
             if bodies[key][body]:
                 salt.append(bodies[key][body])
         bodies[key][body] += 1
@@ -115,8 +112,16 @@ def _identity_key(entry: Entry) -> _IdentityKey:
 
 
 def _digest(*parts: str | int) -> str:
+    import json  # noqa: PLC0415  git waits for the merge driver, which needs no ids
+
     # JSON separates the parts, so that a title is never confused with a title and a date.
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:ID_LENGTH]
+    return _sha256(json.dumps(parts))[:ID_LENGTH]
+
+
+def _sha256(text: str) -> str:
+    import hashlib  # noqa: PLC0415  as above
+
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 BlockKey = tuple[str, ...]
@@ -205,6 +210,8 @@ def _is_edited(one: Block, other: Block) -> bool:
     words, others = (block_content(block).partition("\n")[2].split()[:_MAX_COMPARED_WORDS] for block in (one, other))
     if not words or not others:
         return True  # a heading that got its text later
+    from difflib import SequenceMatcher  # noqa: PLC0415  rarely needed, and git waits for the merge driver
+
     matcher = SequenceMatcher(None, words, others, autojunk=False)
     common = sum(match.size for match in matcher.get_matching_blocks())
     return 2 * common > min(len(words), len(others))

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
+from collections.abc import Callable
 from typing import NamedTuple
 
 from echod.memory import forms
@@ -69,6 +70,9 @@ class BlockStart(NamedTuple):
     partial: forms.PartialEntry | None
 
 
+MatchEntry = Callable[[str, int], forms.PartialEntry | None]
+
+
 class Structure(NamedTuple):
     """The blocks at the left margin of a text; offsets are characters."""
 
@@ -78,9 +82,12 @@ class Structure(NamedTuple):
     closing: str | None
 
 
-def parse_structure(text: str) -> Structure:
-    """Read the block structure of a whole file, in time linear in its length."""
-    scanner = _Scanner(text)
+def parse_structure(text: str, match_entry: MatchEntry = forms.match_entry) -> Structure:
+    """Read the block structure of a whole file, in time linear in its length.
+
+    `match_entry` does what `forms.match_entry` does, possibly from memory.
+    """
+    scanner = _Scanner(text, match_entry)
     scanner.run()
     return Structure(tuple(scanner.starts), tuple(scanner.fences), scanner.closing)
 
@@ -200,7 +207,7 @@ class _Scanner:
     A container is the number of columns by which the content of a list item is indented, or `_QUOTE`.
     """
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, match_entry: MatchEntry) -> None:
         self.starts: list[BlockStart] = []
         self.fences: list[tuple[int, int]] = []
         self.closing: str | None = None
@@ -209,6 +216,7 @@ class _Scanner:
         self._leaf: _Leaf = None
         self._item_is_empty = False
         self._block_ends = _BlockEndIndex(text)
+        self._match_entry = match_entry
 
     def run(self) -> None:
         text = self._text
@@ -351,7 +359,7 @@ class _Scanner:
     def _record_heading(self, offset: int) -> None:
         heading = HEADING.match(self._text, offset)
         if heading:
-            partial = forms.match_entry(self._text, offset)
+            partial = self._match_entry(self._text, offset)
             if partial or not heading[0].endswith("###"):  # a section that is not an entry belongs to the block above
                 self.starts.append(BlockStart(offset, partial))
 
@@ -365,7 +373,7 @@ class _Scanner:
         is_ended = False
         while position < len(text) and not is_ended:
             end = text.find("\n", position) + 1 or len(text)
-            if after_blank and not closed and HEADING.match(text, position) and forms.match_entry(text, position):
+            if after_blank and not closed and HEADING.match(text, position) and self._match_entry(text, position):
                 break
             after_blank = not text[position:end].strip(" \t\r\n")
             if isinstance(leaf, _Fence):

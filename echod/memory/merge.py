@@ -26,7 +26,6 @@ from echod.memory.identity import (
     is_truncated,
     numbered_keys,
 )
-from echod.memory.lineage import diff_lines
 from echod.memory.model import Block, Document, Unreadable
 
 _Edit = tuple[int, int, list[str]]
@@ -96,8 +95,11 @@ def appended_blocks(before: Document, after: Document) -> tuple[Block, ...] | No
 
 def merge_lines(base: str, visible: str, other: str) -> str | None:
     """Return both edits of one block, if they change different lines or agree; None if they contradict each other."""
-    lines = base.rstrip().splitlines(keepends=True)
-    visible_lines, other_lines = (text.rstrip().splitlines(keepends=True) for text in (visible, other))
+    # Each last line gets a line break, since the other side may have added a line behind it.
+    newline = "\r\n" if "\r\n" in visible else "\n"
+    lines, visible_lines, other_lines = (
+        (text.rstrip() + newline).splitlines(keepends=True) for text in (base, visible, other)
+    )
     visible_edits = _edits(lines, visible_lines)
     other_edits = [edit for edit in _edits(lines, other_lines) if edit not in visible_edits]
     if any(_overlap(a, b) for a in visible_edits for b in other_edits):
@@ -242,6 +244,8 @@ def _has_same_content(one: Block, other: Block) -> bool:
 
 
 def _edits(before: list[str], after: list[str]) -> list[_Edit]:
+    from echod.memory.lineage import diff_lines  # noqa: PLC0415  few merges of git need it
+
     closed = [line.rstrip("\r\n") for line in before], [line.rstrip("\r\n") for line in after]
     return [(change.start, change.end, after[change.new_start : change.new_end]) for change in diff_lines(*closed)]
 

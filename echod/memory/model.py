@@ -10,12 +10,6 @@ from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
-MAX_FILE_BYTES = 10 * 1024 * 1024
-"""The size limit of a memory, knowledge or findings file. Larger files are not read."""
-
-MEMORY_FILE = "MEMORY.md"
-KNOWLEDGE_FILE = "knowledge.md"
-
 DEFAULT_CONFIDENCE = 0.5
 """The confidence of an entry or finding that has none."""
 

@@ -59,7 +59,7 @@ class PruneExtent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PolicySettings:
-    """The numbers of score, prune, promote and compress (docs/lifecycle.md explains each).
+    """The numbers of score, prune, promote and compress, and the command that proposes (docs/lifecycle.md).
 
     Each is declared once, with its default, its range and its description. `echod.settings` reads these declarations,
     except for the two line limits, which a project may raise and which are settings of their own.
@@ -111,6 +111,12 @@ class PolicySettings:
         int, Range(2, 1_000), "References at which an observation becomes an inscribed entry."
     ] = 3
     pin_days: Annotated[Days, "Days for which no rule removes an entry that the user restored."] = 30
+    propose_command: Annotated[
+        tuple[str, ...],
+        "A command that proposes merged learnings and titles for review: a prompt on its input, one JSON object back. "
+        "Empty: none.",
+    ] = ()
+    propose_seconds: Annotated[float, Range(0, 3_600, above=True), "Seconds that the command may take."] = 60
 
     def inconsistency(self) -> str | None:
         """Return why the numbers contradict each other; None if they do not."""

@@ -23,7 +23,8 @@ from echod.clock import local_datetime
 from echod.errors import os_reason
 from echod.files import FileVersion, file_version
 from echod.isolation import isolated
-from echod.memory.model import MAX_FILE_BYTES, Document
+from echod.memory import MAX_FILE_BYTES
+from echod.memory.model import Document
 from echod.memory.packs.manifest import (
     MANIFEST_SIZE_LIMIT,
     InvalidManifest,

@@ -14,17 +14,18 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import NamedTuple, Self
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from echod.errors import GARBLED_ERRORS, ConfigurationError
 from echod.files import open_regular
 from echod.paths import MAX_PATH_LENGTH, claude_home, home_directory
 from echod.store import layout
 from echod.store.layout import Store
-from echod.store.skipped import SkippedItem, find_linked_stores
+
+if TYPE_CHECKING:
+    from echod.store.skipped import SkippedItem
 
 _CLAUDE_WORKTREES = (".claude", "worktrees")
 _MAX_POINTER_BYTES = 2 * MAX_PATH_LENGTH
@@ -188,15 +189,7 @@ class ExcludedDirectory(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True)
-class DiscoveredStores:
-    """The stores of some projects at one moment.
-
-    The directories of `missing` projects cannot be seen (deleted, not mounted); they stay registered. `expected_roots`
-    are directories that would be stores if they were made. `linked` are memory directories that are not used, because
-    a symbolic link is in their path. `excluded` are listed directories that are never projects.
-    """
-
+class _StoreFields(NamedTuple):
     stores: tuple[Store, ...] = ()
     missing: tuple[Path, ...] = ()
     without_store: tuple[Path, ...] = ()
@@ -204,14 +197,23 @@ class DiscoveredStores:
     linked: tuple[SkippedItem, ...] = ()
     excluded: tuple[ExcludedDirectory, ...] = ()
 
-    def store_containing(self, path: Path) -> Store | None:
-        """Return the store that contains `path`; None if none does."""
-        return next((store for above in (path, *path.parents) if (store := self.stores_by_root.get(above))), None)
+
+class DiscoveredStores(_StoreFields):
+    """The stores of some projects at one moment.
+
+    The directories of `missing` projects cannot be seen (deleted, not mounted); they stay registered. `expected_roots`
+    are directories that would be stores if they were made. `linked` are memory directories that are not used, because
+    a symbolic link is in their path. `excluded` are listed directories that are never projects.
+    """
 
     @cached_property
     def stores_by_root(self) -> Mapping[Path, Store]:
         """The stores by their directories."""
         return {store.root: store for store in self.stores}
+
+    def store_containing(self, path: Path) -> Store | None:
+        """Return the store that contains `path`; None if none does."""
+        return next((store for above in (path, *path.parents) if (store := self.stores_by_root.get(above))), None)
 
     def stores_in(self, project: Path) -> tuple[Store, ...]:
         """Return the stores of one project."""
@@ -235,6 +237,8 @@ def discover_stores(projects: Iterable[Path], locator: ProjectLocator) -> Discov
     stores: list[Store] = []
     missing: list[Path] = []
     without_store: list[Path] = []
+    from echod.store.skipped import find_linked_stores  # noqa: PLC0415  not loaded to find one project
+
     linked: list[SkippedItem] = []
     excluded: list[ExcludedDirectory] = []
     expected_roots: set[Path] = set()

@@ -12,9 +12,10 @@ from typing import Final, NamedTuple
 
 from echod.errors import os_reason
 from echod.files import read_regular
+from echod.memory import MAX_FILE_BYTES, MEMORY_FILE
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
-from echod.memory.model import MAX_FILE_BYTES, MEMORY_FILE, Block, Document
+from echod.memory.model import Block, Document
 from echod.memory.solutions.document import SolutionDocument, UnreadableSolution, read_solution
 from echod.memory.solutions.promotion import EntryReference, ExistingSolution, entry_digest, parse_reference
 from echod.remembrance.source import list_solution_files

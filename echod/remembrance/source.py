@@ -9,7 +9,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.files import file_version
-from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, UnreadableFileError
+from echod.search.documents import (
+    DocumentKind,
+    DocumentScope,
+    SearchDocument,
+    SourceFile,
+    UnreadableFileError,
+    read_whole,
+)
 from echod.store.layout import ARCHIVE, SOLUTIONS, is_real_directory
 
 _MAX_DEPTH: Final = 4
@@ -50,6 +57,10 @@ class SolutionSource(NamedTuple):
     def list_files(self) -> Sequence[SourceFile]:
         """List the files. Symbolic links are skipped."""
         return list(list_solution_files(self.root))
+
+    def read_file(self, path: Path) -> bytes:
+        """Return the content of a file."""
+        return read_whole(path)
 
     def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
         """Return the solution in a file; none if it is an essay.

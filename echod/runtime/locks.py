@@ -18,7 +18,7 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,7 +146,7 @@ def paths_of_running_daemon(paths: Paths) -> Paths:
         return paths  # reported by each command that reads the lock
     if not state.held or state.owner is None or not state.owner.runtime:
         return paths
-    return replace(paths, runtime=Path(state.owner.runtime))
+    return paths._replace(runtime=Path(state.owner.runtime))
 
 
 class HeldLock:

@@ -19,7 +19,8 @@ from echod.inbox.inbox import Inbox
 from echod.inspection import InspectionCache
 from echod.isolation import left_alone_text
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES, Layer
+from echod.memory import MAX_FILE_BYTES
+from echod.memory.model import Layer
 from echod.memory.policy_model import PolicySettings
 from echod.memory.text import pluralize
 from echod.projects.settings import MaintenancePolicy, request_only_reason
@@ -159,6 +160,11 @@ class MaintenanceNeedFinder:
             if reason is None or maintenance.disabled_reason(kind) or request_only_reason(kind, role, maintenance):
                 continue
             yield _build_need(kind, role, reason, now, (mode, version, today, policy))
+        if policy.propose_command and memory is not None and self._is_half_full(role, policy):
+            # One question a day at most, and none about a file that has not changed since the last one.
+            changed_on = local_date(role.memory.stat().st_mtime)
+            reason = "a memory file that changed"
+            yield _build_need(JobKind.PROPOSE, role, reason, now, (mode, changed_on, policy.propose_command))
         referenced = self._entries.list_often_referenced(
             role.store.key, role.name, Layer.OBSERVATIONS, policy.promote_references, today
         )
@@ -171,6 +177,10 @@ class MaintenanceNeedFinder:
             count = f"{len(referenced)} observation{'' if len(referenced) == 1 else 's'}"
             reason = f"{count} referenced {policy.promote_references} times or more"
             yield _build_need(JobKind.PROMOTE, role, reason, now, (mode, memory, referenced))
+
+    def _is_half_full(self, role: Role, policy: PolicySettings) -> bool:
+        lines = self._inspections.inspect(role.memory).lines
+        return lines is not None and 2 * lines > policy.memory_line_limit
 
     def _recurring(
         self, role: Role, version: FileVersion | None, policy: PolicySettings, today: date

@@ -15,7 +15,7 @@ import structlog
 from echod.clock import local_date
 from echod.errors import EchodError, StateError
 from echod.isolation import error_reason
-from echod.jobs import archive, compress, consolidate, ingest, observe, promote, prune
+from echod.jobs import archive, compress, consolidate, ingest, observe, promote, propose, prune
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -83,6 +83,7 @@ class Worker:
         observe_context: observe.ObserveContext,
         session_services: archive.SessionServices,
         validator: ingest.Validator | None,
+        proposer: propose.Proposer | None,
         entries: EntryStore,
         exchange: Callable[[JobResources, Path], JobOutcome],
         is_alive: Callable[[ProcessIdentity], bool],
@@ -95,6 +96,7 @@ class Worker:
         self._observe_context = observe_context
         self._session_services = session_services
         self._validator = validator
+        self._proposer = proposer
         self._entries = entries
         self._exchange = exchange
         self._is_alive = is_alive
@@ -223,7 +225,7 @@ class Worker:
             if job.kind is JobKind.CONSOLIDATE:
                 with self._engine.open_read_only(role) as session:
                     selected = ConsolidateSettings(settings.quiet_seconds)
-                    consolidate.preload_findings(session, self._findings_cache, selected, self._clock)
+                    consolidate.preload_findings(session, self._findings_cache, selected, self._entries, self._clock)
             resources = JobResources(
                 job.id, self._engine, self._entries, maintenance.policy, gate, self._clock, settings.allow_writes
             )
@@ -231,6 +233,8 @@ class Worker:
                 return FinishedJob(job, self._exchange(resources, store.project))
             if job.kind is JobKind.INGEST:
                 return FinishedJob(job, ingest.run_for_project(resources, store, self._validator))
+            if job.kind is JobKind.PROPOSE:  # it asks the user's command before it locks the role
+                return FinishedJob(job, propose.run(resources, role, self._proposer))
             with resources.open_role(role) as context:
                 return FinishedJob(job, self._dispatch(job, context, settings))
         except BusyError:

@@ -18,7 +18,14 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.files import file_version, read_regular
-from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, UnreadableFileError
+from echod.search.documents import (
+    DocumentKind,
+    DocumentScope,
+    SearchDocument,
+    SourceFile,
+    UnreadableFileError,
+    read_whole,
+)
 
 HISTORY: Final = Path(".rune/arc-history")
 ARTIFACT_TYPES: Final = {
@@ -90,6 +97,10 @@ class ArtifactSource(NamedTuple):
     def list_files(self) -> Sequence[SourceFile]:
         """List the readable files of all runs. Symbolic links are skipped."""
         return tuple(_iter_files(self.root))
+
+    def read_file(self, path: Path) -> bytes:
+        """Return the content of a file."""
+        return read_whole(path)
 
     def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
         """Return the findings and sections of a file."""

@@ -12,7 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from echod.files import FileVersion
+from echod.files import FileVersion, read_regular
+from echod.memory import MAX_FILE_BYTES
 
 
 class DocumentKind(StrEnum):
@@ -101,12 +102,24 @@ class DocumentSource(Protocol):
             OSError: the place cannot be listed, which does not mean that it is empty.
         """
 
+    def read_file(self, path: Path) -> bytes:
+        """Return the content of a file, without what has no document.
+
+        Raises:
+            OSError: it cannot be read, or is too large.
+        """
+
     def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
         """Return the documents in a file with this content, in file order.
 
         Raises:
             UnreadableFileError: the content cannot be understood; no document of the file is found then.
         """
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the content of a file of a usual size. Raises OSError."""
+    return read_regular(path, MAX_FILE_BYTES, follow_symlinks=False)
 
 
 class UnreadableFileError(Exception):

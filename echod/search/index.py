@@ -21,9 +21,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
-from echod.files import file_version, read_regular
+from echod.files import file_version
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError
 from echod.search.schema import BUILD, CREATE_STATEMENTS, SCHEMA_VERSION
@@ -202,7 +201,7 @@ def _read(source: DocumentSource, file: SourceFile) -> FileContent:
         data = b""
         for _ in range(_READ_ATTEMPTS):
             version = file_version(os.lstat(file.path))
-            data = read_regular(file.path, MAX_FILE_BYTES, follow_symlinks=False)
+            data = source.read_file(file.path)
             if version == file_version(os.lstat(file.path)):
                 settled = time.time_ns() - version[3] > _CLOCK_TICK_NS  # no program can set this time
                 break

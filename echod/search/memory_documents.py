@@ -11,8 +11,8 @@ import re
 from collections.abc import Iterator
 from typing import Final
 
+from echod.evidence.entries import entry_citations
 from echod.memory.document import count_lines, parse, parse_block
-from echod.memory.evidence.citations import entry_citations
 from echod.memory.identity import ID_LENGTH, entry_ids
 from echod.memory.model import Block, Document, Entry, Unreadable
 from echod.memory.policy.archive import read_archive

@@ -7,6 +7,7 @@ A conversation is one document. A very long one is several, so that a result lea
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import stat
@@ -15,9 +16,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, NamedTuple
 
-from echod.files import file_version
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE
-from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile
+from echod.files import file_version, open_regular
+from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
+from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, read_whole
 from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, ROLE_NAME, Store, find_roles, global_root
 
 _GLOBAL_ROLES_EXCLUDED: Final = frozenset({"doc-packs", "manifests"})
@@ -63,6 +64,10 @@ class MemorySource(NamedTuple):
                 if (file := _regular_file(path)) is not None:
                     found.append(file)
         return found
+
+    def read_file(self, path: Path) -> bytes:
+        """Return the content of a file."""
+        return read_whole(path)
 
     def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
         """Return the entries and other sections of a file."""
@@ -118,6 +123,10 @@ class ArchiveSource(NamedTuple):
             found += filter(None, (_regular_file(f"{archive}/{name}") for name in names))
         return found
 
+    def read_file(self, path: Path) -> bytes:
+        """Return the content of a file."""
+        return read_whole(path)
+
     def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
         """Return the archived entries of a file. A backup of a memory file has the same entries as that file."""
         role = "" if file.parent.parent == self.location.root else file.parent.parent.name
@@ -168,6 +177,10 @@ def _reader() -> ModuleType:
 
 _NAME: Final = re.compile(r"conversation-\d{1,10}\.md")
 _TOOL_OUTPUT: Final = re.compile(r"<details><summary>(?:Result|Error)</summary>\n\n(`{3,})\n")
+_OUTPUT_START: Final = re.compile(rb"<details><summary>(?:Result|Error)</summary>\n")
+_OUTPUT_FENCE: Final = re.compile(rb"`{3,}\n")
+_MAX_ARCHIVE_BYTES: Final = 64 << 20
+"""An archive that has more than so many bytes without the output of tools has no documents."""
 _PART_CHARACTERS: Final = 60_000
 _TITLE_CHARACTERS: Final = 120
 _TURN: Final = re.compile(r"^---\n\n### ", re.MULTILINE)
@@ -218,6 +231,10 @@ class ConversationSource(NamedTuple):
             return ()
         return sorted(found)
 
+    def read_file(self, path: Path) -> bytes:
+        """Return an archive. Of a very large one, the output of tools is left out, line by line."""
+        return _read_archive(path)
+
     def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
         """Return the conversation of an archive in one or more parts."""
         from echod.memory.conversation.archive import parse_header, read_summary  # noqa: PLC0415  only a changed file
@@ -241,6 +258,26 @@ class ConversationSource(NamedTuple):
                 )
             )
         return documents
+
+
+def _read_archive(path: Path) -> bytes:
+    """Return an archive, or one in which every line of a tool's output is empty. Lines keep their numbers."""
+    with open_regular(path, follow_symlinks=False) as file:
+        if os.fstat(file.fileno()).st_size <= MAX_FILE_BYTES:
+            return file.read(MAX_FILE_BYTES)
+        kept, size, fence, before = [], 0, b"", (b"", b"")
+        for line in file:
+            is_output = bool(fence) and line != fence
+            kept.append(b"\n" if is_output else line)
+            size += len(kept[-1])
+            if size > _MAX_ARCHIVE_BYTES:
+                raise OSError(errno.EFBIG, "too large", str(path))
+            if line == fence:
+                fence = b""
+            elif not fence and _OUTPUT_START.match(before[0]) and before[1] == b"\n" and _OUTPUT_FENCE.fullmatch(line):
+                fence = line
+            before = (before[1], line)
+        return b"".join(kept)
 
 
 def _parts(text: str, start: int) -> Iterator[tuple[int, str]]:

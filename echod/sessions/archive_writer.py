@@ -108,7 +108,7 @@ class ArchiveWriter:
             raise SessionError(f"{self.root.archive_path(number)} cannot be read: {os_reason(error)}.") from error
 
     def write(
-        self, draft: ArchiveDraft, session_id: str, record: SourceRecord | None, job: int | None
+        self, draft: ArchiveDraft, session_id: str, records: Sequence[SourceRecord], job: int | None
     ) -> SessionOutcome:
         """Write an archive. Raises ChangedMeanwhileError if its number was taken; nothing was changed then."""
         receipt = self._receipt(draft, session_id, job)
@@ -131,17 +131,17 @@ class ArchiveWriter:
             receipt.archive, session_id, entry=entry, row_before=row_before,
         )  # fmt: skip
         self.journal.commit(change, contents)
-        self.record(receipt, record, draft.intake.keys)
+        self.record(receipt, records, draft.intake.keys)
         counts = f"{receipt.messages} messages, {sum(receipt.redactions.values())} secrets removed"
         text = f"{verb} as {archive_name(receipt.archive)} ({counts})"
         return SessionOutcome(session_id, receipt.archive, text, receipt)
 
-    def record(self, receipt: Receipt, record: SourceRecord | None, keys: Iterable[int]) -> None:
+    def record(self, receipt: Receipt, records: Iterable[SourceRecord], keys: Iterable[int]) -> None:
         """Bring the database in line with a receipt that was just written."""
-        source = None if record is None else record._replace(archive=receipt.archive)
+        sources = tuple(record._replace(archive=receipt.archive) for record in records)
         version = receipts_version(self.root)
         archives = {receipt.archive: receipt.session_id}
-        self._log.record_archive(source, self.root.key, version, archives, dict.fromkeys(keys, receipt.archive))
+        self._log.record_archive(sources, self.root.key, version, archives, dict.fromkeys(keys, receipt.archive))
 
     def _receipt(self, draft: ArchiveDraft, session_id: str, job: int | None) -> Receipt:
         intake, base = draft.intake, draft.base
@@ -238,7 +238,7 @@ class ArchiveWriter:
             contents[EVICTED] = self.journal.stage_bytes((kept + "".join(f"{one}\n\n" for one in lost)).encode())
 
     def list_checkpoint(
-        self, draft: ArchiveDraft, receipt: Receipt, record: SourceRecord | None, job: int | None
+        self, draft: ArchiveDraft, receipt: Receipt, records: Sequence[SourceRecord], job: int | None
     ) -> SessionOutcome:
         """Put an entry into EPHEMERAL.md for a session that ended right after its checkpoint."""
         header = self._header(draft, receipt)._replace(message_count=draft.intake.digest.messages)
@@ -252,7 +252,7 @@ class ArchiveWriter:
             0, job, "archive", self._clock(), text, (), receipt.archive, receipt.session_id, entry=entry
         )
         self.journal.commit(change, contents)
-        self.record(listed, record, ())
+        self.record(listed, records, ())
         return SessionOutcome(receipt.session_id, receipt.archive, f"ended; {name} has all of it", listed)
 
     def write_summary(
@@ -268,7 +268,7 @@ class ArchiveWriter:
             path = receipt_path(number)
             change = RootRecord(0, None, "summary-failed", self._clock(), f"no summary for {number:03}: {answer}", ())
             self.journal.commit(change, {path: self.journal.stage_bytes(attempted.encode())})
-            self.record(attempted, None, ())
+            self.record(attempted, (), ())
             return False
         return self._replace_summary(replace(attempted, summary=SummaryKind.MODEL), answer, job)
 
@@ -305,7 +305,7 @@ class ArchiveWriter:
             entry=entry, row_before=row_before,
         )  # fmt: skip
         self.journal.commit(change, contents)
-        self.record(receipt, None, ())
+        self.record(receipt, (), ())
         return True
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple
@@ -54,6 +54,7 @@ from echod.sessions.receipts import (
     write_decision,
 )
 from echod.sessions.roots import SessionError, SessionRoot
+from echod.sessions.transcripts import SubAgentTranscript, find_sub_agents
 from echod.state.session_log import SessionLog, SourceRecord, SourceState
 
 Summarizer = Callable[[str], str]
@@ -99,6 +100,15 @@ class SessionSource(NamedTuple):
     project: str = ""
     is_complete: bool = True
     requested: bool = False
+
+
+_Read = tuple[SourceRange, tuple[int, int]]
+"""The part of a file that was read, with the file's size and its modification time in nanoseconds."""
+
+
+def _part_read(path: Path, file: BinaryIO, start: int, reader: LineReader, status: os.stat_result) -> _Read:
+    tail = tail_digest(file, reader.offset)
+    return SourceRange(str(path), start, reader.offset, reader.sha256(), tail), (status.st_size, status.st_mtime_ns)
 
 
 class Archiver:
@@ -175,18 +185,47 @@ class Archiver:
                 if start or not status.st_size:
                     return self._skip(source, session_id, status, reader.offset, "it has no typed prompt")
                 raise SessionError(f"{source.path} is no transcript: {error}.") from error
-            tail = tail_digest(file, reader.offset)
-            ranges = (SourceRange(str(source.path), start, reader.offset, reader.sha256(), tail),)
+            read = [_part_read(source.path, file, start, reader, status)]
+            for sub_agent in find_sub_agents(source.path, session_id):
+                read += self._read_sub_agent(sub_agent, base, ingester, body, is_complete=source.is_complete)
+            ranges = tuple(part for part, _ in read)
             at = intake.digest.ended
             draft = ArchiveDraft(
                 intake, body, base, kind, source.project, ranges,
                 utc_timestamp(self._clock() if at is None else at), intake.digest.extractive_summary(),
             )  # fmt: skip
-            record = SourceRecord(
-                self.root.key, str(source.path), source.project, session_id, SourceState.ARCHIVED, "", None,
-                status.st_size, status.st_mtime_ns, reader.offset, ranges[0].tail, self._clock(),
-            )  # fmt: skip
-            return self._finish(draft, session_id, record, job)
+            records = [
+                SourceRecord(
+                    self.root.key, part.path, source.project, session_id, SourceState.ARCHIVED, "", None,
+                    stamp[0], stamp[1], part.end, part.tail, self._clock(),
+                )
+                for part, stamp in read
+            ]  # fmt: skip
+            return self._finish(draft, session_id, records, job)
+
+    def _read_sub_agent(
+        self,
+        sub_agent: SubAgentTranscript,
+        base: BaseArchive | None,
+        ingester: Ingester,
+        body: BinaryIO,
+        *,
+        is_complete: bool,
+    ) -> Iterator[_Read]:
+        """Append what is new of a sub-agent. One that cannot be read keeps no session from its archive."""
+        path = sub_agent.path
+        try:
+            with _open_transcript(path) as (file, status):
+                known = self._log.find_source(self.root.key, str(path))
+                start = self._start_of(known, base, file, file.seek(0, os.SEEK_END))
+                reader = LineReader(file, start)
+                texts = ingester.read_sub_agent(reader, sub_agent.title, is_complete=is_complete)
+                body.writelines(text.encode() for text in texts)
+                if reader.offset > start:
+                    yield _part_read(path, file, start, reader, status)
+        except SessionError as error:
+            log.warning("sub_agent_unreadable", path=str(path), reason=str(error))
+            ingester.count_unreadable()
 
     def archive_messages(
         self, session_id: str, messages: Iterable[TranscriptMessage], digest: ConversationDigest, job: int | None
@@ -209,7 +248,7 @@ class Archiver:
                     intake, body, base, ArchiveOrigin.SESSION, "", (),
                     utc_timestamp(self._clock()), intake.digest.plain_summary(),
                 )  # fmt: skip
-                return self._finish(draft, session_id, None, job)
+                return self._finish(draft, session_id, (), job)
 
     def archive_prompts(
         self, session_id: str, messages: Iterable[TranscriptMessage], project: Path, origin: str, job: int | None
@@ -232,7 +271,7 @@ class Archiver:
                     intake, body, None, ArchiveOrigin.SESSION, str(project), (),
                     utc_timestamp(self._clock() if at is None else at), intake.digest.extractive_summary(), origin,
                 )  # fmt: skip
-                return self._finish(draft, session_id, None, job)
+                return self._finish(draft, session_id, (), job)
 
     # Decisions
 
@@ -287,26 +326,26 @@ class Archiver:
         return SessionOutcome(session_id, None, reason)
 
     def _finish(
-        self, draft: ArchiveDraft, session_id: str, record: SourceRecord | None, job: int | None
+        self, draft: ArchiveDraft, session_id: str, records: Sequence[SourceRecord], job: int | None
     ) -> SessionOutcome:
         intake, base = draft.intake, draft.base
         if not intake.messages_out:
             if base is not None and not base.receipt.listed and draft.source is ArchiveOrigin.SESSION:
-                return self._writer.list_checkpoint(draft, base.receipt, record, job)
+                return self._writer.list_checkpoint(draft, base.receipt, records, job)
             reason = "nothing is new" if base or intake.continued else "it has no typed prompt"
             state = SourceState.ARCHIVED if base else SourceState.SKIPPED
-            if record is not None:
-                archive = base.receipt.archive if base else None
+            archive = base.receipt.archive if base else None
+            for record in records:
                 self._log.put_source(record._replace(state=state, reason=reason, archive=archive))
             return SessionOutcome(session_id, None, reason)
         if not intake.digest.prompts and not intake.continued:
-            if record is not None:
-                reason = "it has no typed prompt"
+            reason = "it has no typed prompt"
+            for record in records:
                 self._log.put_source(record._replace(state=SourceState.SKIPPED, reason=reason))
-            return SessionOutcome(session_id, None, "it has no typed prompt")
+            return SessionOutcome(session_id, None, reason)
         for _ in range(_MAX_NUMBERING_ATTEMPTS):
             try:
-                return self._writer.write(draft, session_id, record, job)
+                return self._writer.write(draft, session_id, records, job)
             except ChangedMeanwhileError as error:
                 log.info("archive_number_taken", reason=str(error))
         raise SessionError(f"Other programs keep writing in {self.root.conversations}. Try again.")

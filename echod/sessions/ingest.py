@@ -94,6 +94,20 @@ class Ingester:
         self._known = known
         self._seen: set[int] = set()
         self._dialect: Dialect | None = None
+        self._in_sub_agent = False
+        self._title: str | None = None
+
+    def read_sub_agent(self, reader: LineReader, title: str, *, is_complete: bool) -> Iterator[str]:
+        """Yield the Markdown of the transcript of a sub-agent, under a heading with its title."""
+        self._in_sub_agent = True
+        self._title = without_secrets(title).text
+        yield from self.read_lines(reader, is_complete=is_complete)
+        self._in_sub_agent, self._title = False, None
+
+    def count_unreadable(self) -> None:
+        """Count a sub-agent whose transcript cannot be read."""
+        self._in_sub_agent, self._title = False, None
+        self._intake.skipped[Skipped.UNREADABLE] += 1
 
     def read_lines(self, reader: LineReader, *, is_complete: bool) -> Iterator[str]:
         """Yield the Markdown of a transcript. `is_complete`: nothing will be added to a last line without an end.
@@ -150,7 +164,7 @@ class Ingester:
         facts = self._dialect.record_facts(record)
         intake.session_id = intake.session_id or facts.session_id
         intake.cwd = intake.cwd or facts.cwd
-        reading = self._dialect.read_record(record)
+        reading = self._dialect.read_record({**record, "isSidechain": True} if self._in_sub_agent else record)
         match reading:
             case TranscriptMessage():
                 yield from self._read_message(reading)
@@ -196,7 +210,10 @@ class Ingester:
         for item in message.items:
             clean, kinds = redact_item(item, without_secrets)
             intake.redactions.update(kinds)
-            intake.digest.see_item(clean)
+            if message.speaker is Speaker.SUB_AGENT:
+                intake.digest.see_sub_agent_item(clean)
+            else:
+                intake.digest.see_item(clean)
             items.append(clean)
         intake.digest.see_time(message.at)
         intake.keys.append(message.key)
@@ -208,7 +225,11 @@ class Ingester:
             intake.digest.messages += 1
         if message.group:
             intake.last_group = message.group
-        yield from intake.writer.write(items)
+        if message.speaker is Speaker.SUB_AGENT:
+            title, self._title = self._title, None
+            yield from intake.writer.write_sub_agent(items, title)
+        else:
+            yield from intake.writer.write(items)
 
 
 def _comparable(text: str) -> str:

@@ -14,8 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.files import read_regular
+from echod.files import open_regular, read_regular
 from echod.log import get_logger
+from echod.memory.conversation.model import one_line, shorten
 from echod.projects.discovery import main_worktree_path
 from echod.sessions.dialects import UnreadableTranscriptError, open_transcript, peek, session_id_of
 
@@ -29,6 +30,7 @@ _MAX_ROLLOUT_DEPTH: Final = 4
 _ROLLOUT: Final = "rollout-"
 _SUFFIXES: Final = {"": (".jsonl",), _ROLLOUT: (".jsonl", ".jsonl.zst")}
 _AGENT_PREFIX: Final = "agent-"
+_TITLE_CHARACTERS: Final = 120
 _SLUG_LENGTH: Final = 200
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 
@@ -100,6 +102,49 @@ class TranscriptFinder:
 def list_transcript_files(claude_home: Path) -> tuple[Path, ...]:
     """Return the transcripts of all sessions of Claude Code, of whatever project."""
     return tuple(path for path, _ in _transcripts_below(claude_home / "projects", depth=1, prefix=""))
+
+
+class SubAgentTranscript(NamedTuple):
+    """The transcript of a sub-agent, and what the archive calls it."""
+
+    path: Path
+    title: str
+
+
+def find_sub_agents(transcript: Path, session_id: str) -> tuple[SubAgentTranscript, ...]:
+    """Return the transcripts of the sub-agents of a session, the oldest first.
+
+    They are in the directory of the session. Older versions wrote them beside its transcript, for all sessions.
+    """
+    own = transcript.with_suffix("") / "subagents"
+    found = []
+    for path in (*own.rglob(f"{_AGENT_PREFIX}*.jsonl"), *transcript.parent.glob(f"{_AGENT_PREFIX}*.jsonl")):
+        try:
+            status = path.stat(follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode):
+                continue
+            if path.parent == transcript.parent and _read_session(path) != session_id:
+                continue
+        except OSError:  # deleted just now, or it cannot be read, which the archiver sees and counts
+            status = None
+        found.append((0 if status is None else status.st_mtime_ns, SubAgentTranscript(path, _sub_agent_title(path))))
+    return tuple(transcript for _, transcript in sorted(found))
+
+
+def _read_session(path: Path) -> str:
+    with open_regular(path) as file:
+        return peek(file).session_id
+
+
+def _sub_agent_title(path: Path) -> str:
+    """Return the kind and the task of a sub-agent, as the host noted them; its id without a note."""
+    try:
+        values = json.loads(read_regular(path.with_suffix(".meta.json"), _MAX_SETTINGS_BYTES))
+    except (OSError, ValueError, RecursionError):
+        values = None
+    fields = values if isinstance(values, Mapping) else {}
+    words = [text for key in ("agentType", "description") if isinstance(text := fields.get(key), str) and text.strip()]
+    return shorten(one_line(", ".join(words)), _TITLE_CHARACTERS) or path.stem.removeprefix(_AGENT_PREFIX)
 
 
 def _read_directory(path: Path) -> tuple[str, str]:

@@ -21,8 +21,8 @@ from typing import Any, Final, TypeAlias
 from echod import __version__
 from echod.errors import GARBLED_ERRORS, ConfigurationError
 from echod.files import file_version, insecure_file_warnings, open_regular, write_private
+from echod.paths import ENV_PREFIX, PATH_VARIABLES, all_defaults
 from echod.settings import schema
-from echod.settings.schema import ENV_PREFIX, PATH_VARIABLES
 from echod.settings.values import Settings
 
 Check: TypeAlias = Callable[[Path, Mapping[str, str]], Settings]
@@ -84,19 +84,6 @@ def effective_settings(
     if not _may_change_unnoticed(key):
         _write_variants(cache, [(key, schema.to_plain(settings)), *(entry for entry in variants if entry[0] != key)])
     return settings
-
-
-def all_defaults(file: Path, environ: Mapping[str, str]) -> bool:
-    """Return whether neither a settings file nor a variable exists, so that `Settings()` is in force."""
-    if environ.get("ECHOD_CONFIG") or any(name.startswith(ENV_PREFIX) for name in environ.keys() - PATH_VARIABLES):
-        return False
-    try:
-        file.lstat()
-    except (FileNotFoundError, NotADirectoryError):
-        return True
-    except OSError:
-        return False  # reading it reports why
-    return False
 
 
 def _cache_key(file: Path, environ: Mapping[str, str]) -> _Key:

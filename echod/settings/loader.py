@@ -26,8 +26,9 @@ from pydantic_settings.exceptions import SettingsError
 from echod.errors import ConfigurationError, os_reason
 from echod.files import read_regular
 from echod.memory.policy_model import PolicySettings, Range
+from echod.paths import ENV_PREFIX, PATH_VARIABLES
 from echod.settings import schema
-from echod.settings.schema import ENV_PREFIX, PATH_VARIABLES, Declaration
+from echod.settings.schema import Declaration
 from echod.settings.values import Each, Settings
 
 _SIMILARITY_CUTOFF: Final = 0.8

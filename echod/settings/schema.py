@@ -9,14 +9,11 @@ import functools
 import math
 from collections.abc import Mapping
 from dataclasses import is_dataclass
-from typing import Annotated, Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 from echod.memory.policy_model import Range
+from echod.paths import ENV_PREFIX, PATH_VARIABLES
 from echod.settings.values import Each, Settings
-
-ENV_PREFIX: Final = "ECHOD_"
-PATH_VARIABLES: Final = frozenset({"ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "ECHOD_CONFIG"})
-"""The variables of `echod.paths`. They decide where the settings file is and are not settings."""
 
 
 class Declaration(NamedTuple):

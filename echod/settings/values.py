@@ -122,6 +122,14 @@ class ValidationSettings(NamedTuple):
     seconds: Annotated[Seconds, "Seconds that the command may take."] = 60
 
 
+class AutoMemorySettings(NamedTuple):
+    """Copies of the memory that Claude Code keeps itself."""
+
+    copies: Annotated[
+        bool, "Whether copies of auto memory are kept in the state directory, for `echod restore --auto-memory`."
+    ] = False
+
+
 class Settings(NamedTuple):
     """Every setting. `policy` repeats the line limits beside it; `policy_settings` replaces them for a project."""
 
@@ -160,6 +168,7 @@ class Settings(NamedTuple):
     sync: SyncSettings = SyncSettings()
     ingest: IngestSettings = IngestSettings()
     validation: ValidationSettings = ValidationSettings()
+    auto_memory: AutoMemorySettings = AutoMemorySettings()
     policy: PolicySettings = DEFAULT_POLICY
 
     def policy_settings(self, memory_line_limit: int) -> PolicySettings:

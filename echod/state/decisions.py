@@ -44,6 +44,7 @@ class _Table(NamedTuple):
 _TABLES: Final = (
     _Table("pin", "store", ("store", "entry_id", "until")),
     _Table("review_answer", "store", ("item_id", "store", "answer", "answered_at")),
+    _Table("moved_store", "store", ("store", "first_key")),
     _Table("question_subject", "store", ("store", "finding_key", "asked_entry_id", "current_entry_id")),
     _Table("prune_state", "store", ("store", "role", "last_pruned_on", "archived_learnings", "held_since", "released")),
     _Table(
@@ -88,6 +89,15 @@ def save_all_decisions(connection: sqlite3.Connection, database: Path) -> None:
     owners = {row[0] for table in _TABLES for row in connection.execute(f"SELECT {table.owner} FROM {table.name}")}  # noqa: S608
     for owner in sorted(owners):
         save_decisions(connection, database, owner)
+
+
+def name_moved_store(connection: sqlite3.Connection, old: str, new: str) -> None:
+    """Record the first key of a store that is moved, within the write transaction that moves its rows."""
+    moved_before = connection.execute(
+        "UPDATE OR REPLACE moved_store SET store = ? WHERE store = ?", (new, old)
+    ).rowcount
+    if not moved_before:
+        connection.execute("INSERT OR IGNORE INTO moved_store (store, first_key) VALUES (?, ?)", (new, old))
 
 
 def delete_decisions(database: Path, owner: str) -> None:
@@ -140,7 +150,7 @@ class ReviewAnswer(StrEnum):
 
 
 class ReviewAnswers:
-    """The answers for all stores. An item is identified by its id. It is hidden until its content changes."""
+    """The answers for all stores. An answered item is hidden until its content, and so its id, changes."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -151,18 +161,25 @@ class ReviewAnswers:
             rows = connection.execute("SELECT item_id FROM review_answer WHERE store = ?", (store,))
             return frozenset(row["item_id"] for row in rows)
 
-    def is_rejected(self, item: str) -> bool:
-        """Return whether the user rejected an item."""
+    def is_rejected(self, store: str, item: str) -> bool:
+        """Return whether the user rejected an item of a store."""
         with self._database.read_transaction() as connection:
-            select = "SELECT 1 FROM review_answer WHERE item_id = ? AND answer = ?"
-            return connection.execute(select, (item, ReviewAnswer.REJECTED)).fetchone() is not None
+            select = "SELECT 1 FROM review_answer WHERE store = ? AND item_id = ? AND answer = ?"
+            return connection.execute(select, (store, item, ReviewAnswer.REJECTED)).fetchone() is not None
+
+    def store_name(self, store: str) -> str:
+        """Return the name of a store in the ids of its items: its first key, also after it was moved."""
+        with self._database.read_transaction() as connection:
+            row = connection.execute("SELECT first_key FROM moved_store WHERE store = ?", (store,)).fetchone()
+        return store if row is None else str(row["first_key"])
 
     def record(self, store: str, items: Iterable[str], answer: ReviewAnswer, at: float) -> None:
         """Store an answer to these items, in place of an earlier one."""
         with self._database.write_transaction() as connection:
             connection.executemany(
                 "INSERT INTO review_answer (item_id, store, answer, answered_at) VALUES (?, ?, ?, ?) "
-                "ON CONFLICT (item_id) DO UPDATE SET answer = excluded.answer, answered_at = excluded.answered_at",
+                "ON CONFLICT (store, item_id) DO UPDATE SET answer = excluded.answer, "
+                "answered_at = excluded.answered_at",
                 [(item, store, answer.value, at) for item in items],
             )
             save_decisions(connection, self._database.path, store)

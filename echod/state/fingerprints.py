@@ -5,6 +5,7 @@ A fingerprint moves with its entry when the entry's id changes (`echod.state.ent
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
@@ -110,3 +111,16 @@ class FingerprintStore:
                 ):
                     counts[state] = counts.get(state, 0) + number
         return counts
+
+
+StoredBases = Mapping[str, Mapping[str, StoredFingerprint]]
+"""The stored fingerprints by entry id and citation."""
+
+
+def read_bases(fingerprints: FingerprintStore | None, store: str, role: str) -> StoredBases:
+    """Return the stored bases of a role's entries; none without a database."""
+    bases: defaultdict[str, dict[str, StoredFingerprint]] = defaultdict(dict)
+    if fingerprints is not None:
+        for (identity, cite), stored in fingerprints.read(store, role).items():
+            bases[identity][cite] = stored
+    return bases

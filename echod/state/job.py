@@ -54,6 +54,8 @@ class JobKind(StrEnum):
     SESSIONS = "sessions"
     SYNC = "sync"
     INGEST = "ingest"
+    PROPOSE = "propose"
+    AUTO_MEMORY = "auto-memory"
 
 
 MANUAL_KINDS = frozenset(
@@ -71,6 +73,7 @@ MANUAL_KINDS = frozenset(
         JobKind.PACK,
         JobKind.SOLUTION,
         JobKind.MIGRATE,
+        JobKind.AUTO_MEMORY,
         JobKind.SESSIONS,
     }
 )

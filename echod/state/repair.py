@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from echod.errors import StateError
 from echod.state.database import Database, DatabaseDamagedError, busy_error, damaged_error
-from echod.state.decisions import delete_decisions, save_decisions
+from echod.state.decisions import delete_decisions, name_moved_store, save_decisions
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 """The suffixes of a database's files."""
@@ -157,12 +157,18 @@ def move_project_rows(database: Database, old: str, new: str, stores: Mapping[st
     with database.write_transaction() as connection:
         pending = f"DELETE FROM job WHERE state IN ('queued', 'deferred') AND store {_IN_JSON}"  # noqa: S608
         connection.execute(pending, (json.dumps(list(stores)),))
+        for old_key, new_key in stores.items():
+            name_moved_store(connection, old_key, new_key)
         moved = 0
         for table, column, names in list(_project_columns(connection, old, list(stores))):
             for name in json.loads(names):
                 statement = f"UPDATE OR REPLACE {table} SET {column} = ? WHERE {column} = ?"  # noqa: S608
                 moved += connection.execute(statement, (paths[name], name)).rowcount
-        return moved
+        for owner in paths.values():
+            save_decisions(connection, database.path, owner)
+    for owner in paths:
+        delete_decisions(database.path, owner)
+    return moved
 
 
 def copy_entry_rows(database: Database, old: str, new: str, role: str) -> None:

@@ -229,12 +229,15 @@ _REVIEW: Final = (
     # The user's answers to review items. An answered item is hidden until its content changes.
     """
     CREATE TABLE review_answer (
-        item_id TEXT PRIMARY KEY,
         store TEXT NOT NULL,
+        item_id TEXT NOT NULL,
         answer TEXT NOT NULL CHECK (answer IN ('accepted', 'rejected', 'dismissed')),
-        answered_at REAL NOT NULL
+        answered_at REAL NOT NULL,
+        PRIMARY KEY (store, item_id)
     ) STRICT, WITHOUT ROWID
     """,
+    # The first key of a store that was moved. The ids of its review items contain it.
+    "CREATE TABLE moved_store (store TEXT PRIMARY KEY, first_key TEXT NOT NULL) STRICT, WITHOUT ROWID",
     # The entry that a question to the user is about: the id it had when the question was asked, and its present id.
     """
     CREATE TABLE question_subject (

@@ -161,16 +161,16 @@ class SessionLog:
 
     def record_archive(
         self,
-        source: SourceRecord | None,
+        sources: Iterable[SourceRecord],
         store: str,
         version: str,
         archives: Mapping[int, str],
         keys: Mapping[int, int],
     ) -> None:
-        """Record that an archive was written: its transcript, its session, its records, and the receipts' version."""
+        """Record that an archive was written: its transcripts, its session, its records, and the receipts' version."""
         with self._database.write_transaction() as connection:
             _put_archives(connection, store, archives)
-            if source is not None:
+            for source in sources:
                 _put_source(connection, source)
             _add_keys(connection, store, keys.items())
             _set_version(connection, store, version)

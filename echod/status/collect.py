@@ -26,6 +26,7 @@ from echod.contract.status import (
     QueueInfo,
     RecallInfo,
     RoleInfo,
+    SessionsInfo,
     Severity,
     StatusReport,
     StatusWarning,
@@ -73,6 +74,11 @@ class StatusCollector:
         self._saved_first_seen = dict(self._first_seen)
         self._pack_status = PackStatus(read_context)
         self._session_status = SessionStatus(read_context)
+
+    @property
+    def session_infos(self) -> tuple[SessionsInfo, ...] | None:
+        """The conversations of each project, as last seen; None if that is not known."""
+        return self._session_status.known_infos
 
     def invalidate_packs(self, projects: Iterable[Path]) -> None:
         """Note that registries of doc packs, or these projects' settings about them, may have changed."""

@@ -153,6 +153,11 @@ class SessionStatus:
         self.infos: tuple[SessionsInfo, ...] = ()
         self._problems: tuple[str, ...] = ()
 
+    @property
+    def known_infos(self) -> tuple[SessionsInfo, ...] | None:
+        """The conversations of each project; None before the first look, and while something cannot be read."""
+        return None if self._looked_at is None or self._problems else self.infos
+
     def refresh(self, projects: Iterable[Path], now: float) -> None:
         """Look again at the conversations of these projects, unless that was done a moment ago."""
         selected = tuple(projects)

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from echod.errors import UsageError
 from echod.files import full_fsync, write_all
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import new_memory_file
-from echod.memory.model import MAX_FILE_BYTES
 from echod.paths import PRIVATE_DIR_MODE
 from echod.store.errors import as_store_error
 from echod.store.fs import (

@@ -10,8 +10,8 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.files import read_regular
 from echod.paths import MAX_PATH_LENGTH
@@ -22,17 +22,18 @@ _REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}")
 _COMMIT = re.compile(r"[0-9a-f]{40,64}")
 
 
-@dataclass(frozen=True, slots=True)
-class TrackedFile:
+class TrackedFile(NamedTuple):
     """A file that a git repository tracks."""
 
-    head: str  # the commit of HEAD, after a digest of the branch's name if there is a branch
-    index: bytes  # the raw index, in which contents are looked up
+    head: str
+    """The commit of HEAD, after a digest of the branch's name if there is a branch."""
+    raw_index: bytes
+    """The raw index, in which contents are looked up."""
 
     def is_staged_as(self, data: bytes) -> bool:
         """Return whether the index names exactly this content, because git wrote the file or the user staged it."""
         header = b"blob %d\0" % len(data)
-        return any(hashlib.new(kind, header + data).digest() in self.index for kind in ("sha1", "sha256"))
+        return any(hashlib.new(kind, header + data).digest() in self.raw_index for kind in ("sha1", "sha256"))
 
 
 def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:

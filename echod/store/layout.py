@@ -22,14 +22,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -73,15 +72,16 @@ class Store(NamedTuple):
         return str(self.root)
 
 
-@dataclass(frozen=True)
-class Role:
+class _RoleFields(NamedTuple):
+    store: Store
+    name: str
+
+
+class Role(_RoleFields):
     """A directory in a store, discovered rather than taken from a fixed list.
 
     Its paths are cached: joining them again each time would be a tenth of the time to list a hundred projects.
     """
-
-    store: Store
-    name: str
 
     @cached_property
     def path(self) -> Path:

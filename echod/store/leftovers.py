@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.files import read_regular
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.conservation import find_whole_lines
 from echod.memory.document import parse
 from echod.memory.identity import block_contents
-from echod.memory.model import MAX_FILE_BYTES, Document
+from echod.memory.model import Document
 from echod.memory.redact import redact
 from echod.store.errors import as_store_error
 from echod.store.journal.journal import Journal

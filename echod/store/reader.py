@@ -18,7 +18,8 @@ from echod.errors import GARBLED_ERRORS, EchodError
 from echod.files import FileVersion, read_regular
 from echod.isolation import isolated
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES, Document
+from echod.memory import MAX_FILE_BYTES
+from echod.memory.model import Document
 from echod.store.commit.context import CommitContext, ParseCache, Tracer, no_trace
 from echod.store.errors import AlreadyUndoneError, RefusedError, StoreError, as_store_error
 from echod.store.fs import CapabilityCache
@@ -26,6 +27,7 @@ from echod.store.journal.files import BlobMissingError, version_of
 from echod.store.journal.journal import Journal, RoleJournal
 from echod.store.journal.notices import (
     NOTICES,
+    PROPOSAL,
     QUESTIONS,
     Notice,
     Notices,
@@ -218,6 +220,11 @@ class StoreReader:
                             commits.append(MemoryCommit(infos[record.seq], before, after))
         return tuple(commits)
 
+    def undone_jobs(self, role: Role) -> frozenset[int]:
+        """Return the jobs that were undone in a role and not redone, however long ago."""
+        with as_store_error("read the journal in", self._journal.root):
+            return self._journal.role_journal(role).undo_index.undone_jobs()
+
     def file_commits(self, info: CommitInfo) -> tuple[FileCommit, ...]:
         """Return the files that a commit wrote, with their contents before and after it, and those it consumed."""
         journal = self._journal.role_journal(info.role)
@@ -265,7 +272,7 @@ class StoreReader:
                         restored_findings[role] = restored
                     if QUESTIONS in files and (asked := read_questions(journal.root)):
                         consumed_keys = journal.consumed_keys()
-                        questions += [question for question in asked if question.key in consumed_keys]
+                        questions += [q for q in asked if q.kind == PROPOSAL or q.key in consumed_keys]
             except StoreError as error:
                 log.info("role_unreadable", role=str(role.path), reason=str(error))
             except GARBLED_ERRORS:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from echod.store.changes import (
     ChangeSet,
     CommitConflict,

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.files import file_version
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from echod.store.errors import BusyError
 from echod.store.fs import Dir, OpenWriters, read_all, read_lease
 

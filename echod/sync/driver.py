@@ -11,8 +11,7 @@ import os
 import sys
 from typing import Final, NamedTuple
 
-from echod.memory.archive_union import unite_archives
-from echod.memory.branches import MergedBranches, merge_branches
+from echod.memory.branches import MergedBranches, merge_branches, unite_archives
 from echod.memory.merge import MergeFailure
 
 DEFAULT_MARKER_SIZE: Final = 7

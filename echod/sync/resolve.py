@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from echod.errors import EchodError, os_reason
 from echod.files import read_regular
-from echod.memory.archive_union import unite_archives
-from echod.memory.branches import merge_branches
+from echod.memory import MAX_FILE_BYTES
+from echod.memory.branches import merge_branches, unite_archives
 from echod.memory.merge import MergeFailure
-from echod.memory.model import MAX_FILE_BYTES
 from echod.store.layout import Store
 from echod.sync.driver import DEFAULT_MARKER_SIZE, is_archive
 from echod.sync.repository import GitError, run_git

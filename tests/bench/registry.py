@@ -43,6 +43,7 @@ TOPICS = (
     Topic("evidence", "What became of cited lines", 240),
     Topic("recall", "Entries at the point of action", 240),
     Topic("reports", "A month of reviews", 120, timed=False),
+    Topic("auto_memory", "Claude Code's own memory", 120),
     Topic("durability", "Durability", 300, timed=False),
     Topic("long_run", "A hundred days", 500, timed=False),
     Topic("adversarial", "Input made to take long", 120, timed=False),

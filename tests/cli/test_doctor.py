@@ -16,7 +16,7 @@ from echod import __version__, paths
 from echod.contract.commands import Check, CheckResult
 from echod.doctor import DoctorContext, machine, run_checks
 from echod.doctor.projects import gitignore_line
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from echod.projects.registry import ProjectRegistry
 from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
@@ -37,7 +37,7 @@ def case(home: Home) -> DoctorContext:
     own = paths.paths_from_environment(environ)
     own.create_directories()
     return DoctorContext(
-        paths=replace(own, config_file=home.root / "config.toml"),
+        paths=own._replace(config_file=home.root / "config.toml"),
         settings=Settings(),
         environ=environ,
         platform="linux",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -157,6 +158,44 @@ def test_pins_go_along_although_echod_never_wrote_there(place: Place) -> None:
     place.run("add", place.home / "q")
 
     assert "pinned until" in place.run("explain", entry, place.home / "q")
+
+
+@pytest.mark.parametrize("database_is_lost", [False, True], ids=["kept", "lost"])
+def test_answered_questions_are_not_asked_again_after_a_move(place: Place, *, database_is_lost: bool) -> None:
+    memory = work_once(place, place.home / "p")
+    findings = memory.parent / "ward-findings.md"
+    for title, layer in (("Round once", "etched"), ("Sum in cents", "etched")):
+        findings.write_text(FINDING.format(title).replace("inscribed", layer))
+        place.run("run", "--once", place.home / "p")
+    answered, open_item = [item["id"] for item in json.loads(place.run("review", place.home / "p", "--json"))["items"]]
+    place.run("review", "reject", answered, "--project", place.home / "p")
+
+    for old, new in (("p", "q"), ("q", "r")):
+        (place.home / old).rename(place.home / new)
+        place.run("move", place.home / old, place.home / new)
+        if database_is_lost:
+            for file in (place.home.parent / "state").glob("echod.db*"):
+                file.unlink()
+            place.run("run", "--once", place.home / new)
+        items = json.loads(place.run("review", place.home / new, "--json"))["items"]
+        assert [item["id"] for item in items] == [open_item]
+
+
+def test_an_answer_is_never_about_a_new_project_at_the_former_path(place: Place) -> None:
+    for _ in range(2):
+        memory = work_once(place, place.home / "p")
+        (memory.parent / "ward-findings.md").write_text(FINDING.format("Round once").replace("inscribed", "etched"))
+        place.run("run", "--once", place.home / "p")
+        if not (place.home / "q").exists():
+            (place.home / "p").rename(place.home / "q")
+            place.run("move", place.home / "p", place.home / "q")
+    item = json.loads(place.run("review", place.home / "p", "--json"))["items"][0]["id"]
+
+    assert "--project" in place.try_run("review", "dismiss", item)[1]
+    place.run("review", "dismiss", item, "--project", place.home / "p")
+
+    assert item in place.run("review", place.home / "q")
+    assert item not in place.run("review", place.home / "p")
 
 
 def test_a_copy_is_a_project_of_its_own(place: Place) -> None:

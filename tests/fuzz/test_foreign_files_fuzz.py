@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from echod.app.services import open_services
 from echod.clock import local_date
-from echod.contract.status import StatusReport, status_from_json, to_json
+from echod.contract.codec import to_json
+from echod.contract.status import StatusReport, status_from_json
 from echod.inspection import load_inspections
 from echod.paths import paths_from_environment
 from echod.projects.discovery import discover_stores

@@ -1,4 +1,4 @@
-"""The hook of a starting session prints the summary that the daemon keeps ready, and nothing if that is not enabled."""
+"""The hook of a starting session prints what the daemon keeps ready, and nothing if that is not enabled."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from echod.hooks.summary import summary_name
+from echod.contract.status import SessionsInfo
+from echod.daemon.upkeep import PressureNotices
+from echod.hooks.summary import session_output, summary_name
 from tests.hooks.events import run_hook, session_start_event
 from tests.support import Home, running_daemon, until
 
@@ -92,3 +94,68 @@ def test_a_summary_that_is_a_link_or_too_long_is_not_printed(tmp_path: Path, pro
 def test_two_projects_never_share_a_name() -> None:
     assert summary_name("/a%2Fb") != summary_name("/a/b")
     assert summary_name("/" + "x" * 300) is None
+
+
+class TestPressure:
+    """A notice about a curated MEMORY.md that fills up reaches one session for each level of an episode."""
+
+    def start(self, state: Path, project: Path) -> str:
+        output = session_output(str(state), {"CLAUDE_PROJECT_DIR": str(project / "src")})
+        return json.loads(output)["hookSpecificOutput"]["additionalContext"] if output else ""
+
+    def tell(self, state: Path, project: Path, pressure: str, percent: int) -> str:
+        info = SessionsInfo(str(project), str(project / 'ro"ot'), 1, 0, 0, 30, percent, pressure)
+        PressureNotices(state).update((info,))
+        return self.start(state, project)
+
+    def test_it_is_given_once_for_each_level_of_an_episode(self, tmp_path: Path, project: Path) -> None:
+        given = [
+            self.tell(tmp_path, project, pressure, percent)
+            for pressure, percent in (
+                ("notice", 71), ("notice", 75), ("warning", 92), ("notice", 80), ("warning", 93), ("full", 100),
+                ("none", 40), ("notice", 72),
+            )
+        ]  # fmt: skip
+
+        assert [text.partition(" is ")[2].partition(" full")[0] for text in given] == [
+            "71 %", "", "92 %", "", "", "100 %", "", "72 %",
+        ]  # fmt: skip
+        assert 'ro"ot/memory/MEMORY.md' in given[0]
+        assert "echod sessions distill" in given[0]
+
+    def test_it_follows_the_summary_in_one_answer(self, tmp_path: Path, project: Path) -> None:
+        (tmp_path / "summaries").mkdir()
+        output = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": "the summary"}}
+        (tmp_path / "summaries" / str(summary_name(str(project)))).write_text(json.dumps(output))
+
+        text = self.tell(tmp_path, project, "warning", 95)
+
+        assert text.startswith("the summary\n\nFrom echod: the curated memory")
+        assert self.start(tmp_path, project) == "the summary"
+
+    def test_it_is_withdrawn_when_the_memory_is_short_or_nothing_is_archived_any_more(
+        self, tmp_path: Path, project: Path
+    ) -> None:
+        notices = PressureNotices(tmp_path)
+        full = SessionsInfo(str(project), "r", 1, 0, 0, 30, 100, "full")
+        for later in ((full._replace(pressure="none"),), ()):
+            notices.update((full,))
+            notices.update(None)
+            assert list((tmp_path / "notices").iterdir()) != []
+            notices.update(later)
+            assert list((tmp_path / "notices").iterdir()) == []
+
+
+def test_the_service_gives_a_notice_at_the_start_of_a_session(tmp_path: Path, project: Path) -> None:
+    home = make_home(tmp_path, "false")
+    home.run("init", project, "--sessions")
+    (memory,) = (home.state / "data/sessions").glob("*/memory/MEMORY.md")
+    memory.write_text("# Memory\n" + "- a fact\n" * 185)
+    with running_daemon(home):
+        until(lambda: list((home.state / "notices").glob("*.json")) != [], "the notice")
+        first, second = (
+            run_hook("session-start", session_start_event(project), home.environ, project)[1] for _ in range(2)
+        )
+
+    assert "is 93 % full" in json.loads(first)["hookSpecificOutput"]["additionalContext"]
+    assert second == b""

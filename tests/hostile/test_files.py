@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from tests.hostile.conftest import Target, snapshot_tree
 from tests.support import NO_PRUNING, Home, finding_text
 

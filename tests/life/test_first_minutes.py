@@ -138,9 +138,10 @@ def terminal(request: pytest.FixtureRequest, tmp_path: Path, programs: Path, *, 
     names = ("LANG", "LC_ALL", "TZ")
     environ = {name: os.environ[name] for name in names if name in os.environ}
     environ["PATH"] = f"{programs}:/usr/bin:/bin"
+    enter: tuple[str, ...] = ()
     with ExitStack() as stack:
         if skip_reason():
-            home, enter = tmp_path, ()
+            home = tmp_path
             environ |= {"HOME": str(home), "XDG_RUNTIME_DIR": ""}
         else:
             manager = stack.enter_context(running_manager({}))

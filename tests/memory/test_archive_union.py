@@ -7,7 +7,7 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.memory.archive_union import unite_archives
+from echod.memory.branches import unite_archives
 from echod.memory.document import parse_block
 from echod.memory.policy import Rule, read_archive, render_archived_entries
 from echod.memory.policy.archive import to_archived_entry

@@ -76,6 +76,15 @@ def test_edits_of_different_lines_of_one_entry_are_combined() -> None:
     assert clean(file_of(base), file_of(bumped), file_of(rewritten)) == file_of(both)
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_a_line_that_one_side_added_behind_the_last_one_stays_a_line(newline: str) -> None:
+    base = entry("alpha", "Do it.\n- Then test it.")
+    versions = (base, base.replace("Do it.", "Do it now."), base.replace("test it.", "test it.\n- Then ship it."))
+    both = entry("alpha", "Do it now.\n- Then test it.\n- Then ship it.")
+    files = [file_of(version).replace(b"\n", newline.encode()) for version in (*versions, both)]
+    assert clean(*files[:3]) == files[3]
+
+
 def test_of_two_dates_of_verification_the_later_one_stays() -> None:
     base, early, late = (entry("alpha", verified=day) for day in ("2026-01-02", "2026-02-01", "2026-03-01"))
     assert clean(file_of(base), file_of(early), file_of(late)) == file_of(late)

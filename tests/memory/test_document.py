@@ -7,9 +7,10 @@ import weakref
 
 import pytest
 
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import parse, parse_block
 from echod.memory.markdown import parse_structure
-from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable, UnreadableKind
+from echod.memory.model import Document, Unreadable, UnreadableKind
 
 ENTRY = "## Notes \u2014 a (2026-01-01)\n**Source**: user:remember\n- b\n"
 

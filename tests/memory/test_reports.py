@@ -279,6 +279,46 @@ class TestReading:
         assert sum(rejection.is_injected for rejection in report.rejections) == (2 if "injected" in name else 0)
 
     @pytest.mark.corpus
+    @pytest.mark.parametrize(
+        ("name", "nonce", "expected"),
+        [
+            (
+                "01-tome-canonical-v1.91.md",
+                "0badcafe",
+                (
+                    "SEC-001 P1 ledger/importer.py:88, BACK-001 P2 ledger/importer.py:140, QUAL-001 P3 ledger/cli.py:12, "
+                    "BACK-002 P2 ledger/importer.py:30?"
+                ),
+            ),
+            ("02-tome-no-markers-v0.1.md", "", "SEC-001 P1 app/session.py:51"),
+            (
+                "03-tome-scope-tagged-v1.38.md",
+                "5d1f00aa",
+                "BACK-001 P2 cache/store.py:44!, QUAL-001 P2 cache/old.py:9!",
+            ),
+            ("04-mini-tome-round2.md", "1234567890ab", "SPOT-R1-001 P1 cache/store.py:61"),
+            ("05-formats-b-and-d.md", "", "xsec-001 P1 web/cookie.ts:7, UXH-P1-001 P1 components/Table.tsx:45"),
+            ("08-gap-analysis.md", "", " P2 :None,  P3 :None"),
+            ("real-spot_findings.md", "", " P1 src/parser.py:92,  P2 src/config.py:18"),
+            (
+                "real-tome_injected.md",
+                "a1b2c3d4e5f6",
+                "SEC-001 P1 src/auth.py:10, QUAL-001 P3 src/utils.py:55, BAD-001 P1 src/foo.py:1",
+            ),
+        ],
+    )
+    def test_the_parts_of_the_findings_in_the_samples(self, name: str, nonce: str, expected: str) -> None:
+        report = read_report(corpus("tome", name).read_text())
+
+        marks = (("?" if not one.is_assertion else "") + ("!" if one.doubt else "") for one in report.findings)
+        found = [
+            f"{one.id} {one.severity.value} {one.file}:{one.line}{mark}"
+            for one, mark in zip(report.findings, marks, strict=True)
+        ]
+        assert report.nonce == nonce
+        assert ", ".join(found) == expected
+
+    @pytest.mark.corpus
     def test_the_samples_about_other_reports(self) -> None:
         resolution, verdicts = (
             read_report(corpus("tome", name).read_text()) for name in ("06-resolution-report.md", "07-verdicts.md")

@@ -46,6 +46,25 @@ def test_names_change_with_backup_history_and_undo(project: Project) -> None:
     assert file.read_bytes() == before
 
 
+def test_names_change_in_the_knowledge_file_too_with_a_backup_of_it(project: Project) -> None:
+    memory = project.write(entry_text(source="rune:review PR #42"))
+    knowledge = memory.with_name("knowledge.md")
+    knowledge.write_text(
+        "# Knowledge\n\n## Inscribed \u2014 Knowledge: lists (2026-02-01)\n**Evidence**: `rune:review`\n- rune:review\n"
+    )
+    before = project.tree()
+
+    assert "2 entries to migrate" in project.echod("migrate", "--dry-run").output
+    assert project.echod("migrate", "--yes").code == 0
+
+    text = knowledge.read_text()
+    assert "**Evidence**: `rune:appraise`\n- rune:review\n" in text
+    (backup,) = (project.store / "reviewer/archive").glob("knowledge-*.md")
+    assert backup.read_bytes() == before[".rune/echoes/reviewer/knowledge.md"]
+    project.echod("undo", "--last", "--yes")
+    assert knowledge.read_bytes() == before[".rune/echoes/reviewer/knowledge.md"]
+
+
 def test_a_second_run_changes_nothing(project: Project) -> None:
     project.write(entry_text(source="Elden Lord and rune:plan"))
     project.echod("migrate", "--yes")

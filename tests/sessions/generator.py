@@ -27,7 +27,10 @@ SECRETS = (
 
 @dataclass
 class MadeTranscript:
-    """A transcript: its lines, the prompts that were typed, and texts that must not be in an archive."""
+    """A transcript: its lines, the prompts that were typed, and texts that must not be in an archive.
+
+    `sub_agents` are texts of sub-agents. `files` are those in the directory of the session, by their name there.
+    """
 
     session: str
     cwd: str
@@ -35,12 +38,18 @@ class MadeTranscript:
     prompts: list[str] = field(default_factory=list)
     injected: list[str] = field(default_factory=list)
     secrets: list[str] = field(default_factory=list)
+    sub_agents: list[str] = field(default_factory=list)
+    files: dict[str, bytes] = field(default_factory=dict)
     kinds: set[str] = field(default_factory=set)
 
     def write(self, directory: Path, *, name: str = "") -> Path:
         path = directory / f"{name or self.session}.jsonl"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"".join(self.lines))
+        for beside, data in self.files.items():
+            file = path.with_suffix("") / beside
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(data)
         return path
 
 
@@ -295,8 +304,27 @@ class TranscriptMaker:
 
     def sidechain(self) -> None:
         note = self.text("sub-agent ")
-        self.made.injected.append(note)
+        self.made.sub_agents.append(note)
         self.add(self.user(note, isSidechain=True))
+
+    def sub_agent_in_its_own_file(self) -> None:
+        task, answer, output = self.text("delegated "), self.text("delegate answers "), self.text("delegate saw ")
+        self.made.sub_agents += [task, answer]
+        self.made.injected.append(output)
+        tool = {"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": f"{self.made.cwd}/a.py"}}
+        records = [
+            self.user(task),
+            self.assistant(tool),
+            self.user([{"type": "tool_result", "tool_use_id": "t", "content": output}]),
+            self.assistant({"type": "text", "text": f"{answer} with {SECRETS[0]}"}),
+        ]
+        self.made.secrets.append(SECRETS[0])
+        name = f"{self.rng.choice(('subagents', 'subagents/workflows/w1'))}/agent-{self._uuid()[:8]}"
+        lines = [json.dumps({**record, "isSidechain": True, "agentId": "a1"}) for record in records]
+        self.made.files[f"{name}.jsonl"] = "\n".join([*lines, lines[0], '{"half":']).encode()
+        self.made.files[f"{name}.meta.json"] = self.rng.choice(
+            (b"not json", json.dumps({"agentType": "Explore", "description": f"with {SECRETS[0]}"}).encode())
+        )
 
     def bookkeeping(self) -> None:
         note = self.text("bookkeeping ")
@@ -367,7 +395,7 @@ class TranscriptMaker:
         for line in reversed(self.made.lines[-8:]):
             try:
                 record = json.loads(line)
-            except ValueError:
+            except (ValueError, RecursionError):
                 continue
             if isinstance(record, dict) and record.get("uuid"):
                 self.add({**record, "parentUuid": None, "gitBranch": "other", "slug": "a-b-c"})

@@ -7,6 +7,7 @@ import os
 import stat
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -14,6 +15,7 @@ from echod.memory.conversation.archive import parse_header
 from echod.memory.conversation.index import row_numbers, split_entries
 from echod.memory.conversation.model import ArchiveOrigin
 from echod.runtime.user_command import UserCommand, UserCommandError
+from echod.sessions import dialects
 from echod.sessions.archiver import SessionSource
 from echod.sessions.forget import find_session, forget
 from echod.sessions.journal import RootJournal
@@ -22,6 +24,7 @@ from echod.sessions.roots import EPHEMERAL, INDEX, SessionError, SessionRoot
 from echod.state.database import Database
 from tests.sessions.conftest import Archives
 from tests.sessions.generator import MadeTranscript, TranscriptMaker, make_transcript
+from tests.support import run_in_child
 
 
 def simple(seed: int, prompts: int = 2) -> TranscriptMaker:
@@ -210,6 +213,70 @@ class TestOtherSessions:
         for path in (tmp_path / "none.jsonl", tmp_path):
             with pytest.raises(SessionError, match="cannot be read"):
                 archives.archive(path)
+
+
+class TestSubAgents:
+    def make(self, tmp_path: Path, *, old: bool = False) -> tuple[TranscriptMaker, Path, Path]:
+        maker = simple(30, prompts=1)
+        agent = TranscriptMaker(31)
+        agent.made.session = maker.made.session
+        agent.prompt()
+        agent.answer()
+        path = maker.made.write(tmp_path / "t")
+        beside = path.parent if old else path.with_suffix("") / "subagents"
+        return maker, path, agent.made.write(beside, name="agent-77")
+
+    @pytest.mark.parametrize("old", [False, True], ids=["in the directory of the session", "beside the transcript"])
+    def test_they_are_in_the_archive_of_their_session(self, archives: Archives, tmp_path: Path, old: bool) -> None:
+        maker, path, agent = self.make(tmp_path, old=old)
+        if old:
+            TranscriptMaker(32).made.write(path.parent, name="agent-of-another")
+        task = json.loads(agent.read_bytes().splitlines()[0])["message"]["content"]
+
+        outcome = archives.archive(path)
+
+        text = archives.text(1)
+        assert text.count(f"### Sub-agent: 77\n\n**Task**: {task}\n") == 1
+        assert f"### User\n\n{task}" not in text
+        assert outcome.receipt is not None
+        assert (outcome.receipt.prompts, outcome.receipt.messages) == (len(maker.made.prompts), 2)
+        assert {part.path for part in outcome.receipt.sources} == {str(path), str(agent)}
+        assert archives.archive(path).archive is None
+
+    @pytest.mark.parametrize("lost_database", [False, True])
+    def test_only_what_is_new_of_them_is_added(self, archives: Archives, tmp_path: Path, lost_database: bool) -> None:
+        maker, path, agent = self.make(tmp_path)
+        archives.archive(path)
+        later = TranscriptMaker(33)
+        later.prompt()
+        agent.write_bytes(agent.read_bytes() + b"".join(later.made.lines))
+        maker.prompt()
+        maker.made.write(path.parent)
+        with Database.open(tmp_path / "new" / "echod.db") as database:
+            second = Archives(archives.root, database) if lost_database else archives
+            assert second.archive(path).archive == 1
+
+        text = archives.text(1).partition("\n# Conversation ")[2]
+        assert [text.count(prompt) for prompt in (*maker.made.prompts, later.made.prompts[0])] == [1, 1, 1]
+        assert text.index("### Sub-agent") < text.index(f"### User\n\n{maker.made.prompts[1]}")
+
+    def test_one_that_cannot_be_read_keeps_no_session_from_its_archive(
+        self, archives: Archives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        _, path, agent = self.make(tmp_path)
+        real = dialects.open_transcript
+
+        def open_transcript(file: Path) -> BinaryIO:
+            if file == agent:
+                raise PermissionError(13, "Permission denied")
+            return real(file)
+
+        monkeypatch.setattr("echod.sessions.archiver.open_transcript", open_transcript)
+        outcome = archives.archive(path)
+
+        assert outcome.archive == 1
+        assert outcome.receipt is not None
+        assert outcome.receipt.skipped["unreadable sub-agent"] == 1
 
 
 class TestCheckpoints:
@@ -459,24 +526,25 @@ class TestKilled:
         archives.trace = seen.append
         return seen
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("lost_database", [False, True])
     def test_a_run_that_is_killed_at_any_step_is_completed(self, tmp_path: Path, lost_database: bool) -> None:
         maker = simple(71)
+        maker.sub_agent_in_its_own_file()
         reference = self.make(tmp_path / "reference")
         self.run(reference, maker, tmp_path / "t")
         expected = reference.files()
         steps = self.trace_of(tmp_path / "traced", maker, tmp_path / "t")
         assert len(steps) > 12
         for number in range(len(steps)):
-            archives = self.make(tmp_path / f"{number}")
-            self.kill(archives, maker, tmp_path / "t", number)
-            if lost_database:
-                archives.database.close()
-                archives = self.make(tmp_path / f"{number}", name="second.db")
+            self.kill(tmp_path / f"{number}", maker, tmp_path / "t", number)
+            archives = self.make(tmp_path / f"{number}", name="second.db" if lost_database else "echod.db")
 
             self.run(archives, maker, tmp_path / "t")
 
             assert archives.files() == expected, steps[number]
+            assert row_numbers(archives.root.read_text(INDEX)) == tuple(archives.root.archives()) == (1, 2)
+            assert list((archives.root.private / "stage").iterdir()) == []
             archives.database.close()
         reference.database.close()
 
@@ -486,8 +554,7 @@ class TestKilled:
     def run(self, archives: Archives, maker: TranscriptMaker, directory: Path) -> None:
         """Archive a session so far, then with one prompt more, then a second session."""
         data = b"".join(maker.made.lines)
-        path = directory / f"{maker.made.session}.jsonl"
-        path.parent.mkdir(exist_ok=True)
+        path = maker.made.write(directory)
         path.write_bytes(data[: data.index(b"\n", len(data) // 2) + 1])
         archives.archive(path)
         path.write_bytes(data)
@@ -501,21 +568,22 @@ class TestKilled:
         archives.database.close()
         return seen
 
-    def kill(self, archives: Archives, maker: TranscriptMaker, directory: Path, number: int) -> None:
+    def kill(self, directory: Path, maker: TranscriptMaker, transcripts: Path, number: int) -> None:
+        """Run in a process that ends at a step, without any cleaning up."""
         seen = 0
 
-        def trace(step: str) -> None:
+        def trace(_: str) -> None:
             nonlocal seen
-            if seen == number:
-                raise _Killed(step)
             seen += 1
+            if seen > number:
+                os._exit(137)
 
-        archives.trace = trace
-        with pytest.raises(_Killed):
-            self.run(archives, maker, directory)
-        from echod.sessions.journal import ignore_step
+        def work() -> None:
+            archives = self.make(directory)
+            archives.trace = trace
+            self.run(archives, maker, transcripts)
 
-        archives.trace = ignore_step
+        assert run_in_child(work) == 137
 
     def test_a_forgetting_that_is_killed_is_completed(
         self, archives: Archives, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -3,103 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-import structlog
-from click.testing import CliRunner
 
-from echod.cli.root import app
-from echod.errors import EchodError
-from echod.hooks.spool import write_event
-from tests.sessions.generator import MadeTranscript, TranscriptMaker
+from tests.sessions.conftest import HOUR, Desk
+from tests.sessions.generator import TranscriptMaker
 
-HOUR, DAY = 3_600.0, 86_400.0
-
-
-@pytest.fixture(autouse=True)
-def _restore_logging() -> Iterator[None]:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    for handler in set(root.handlers) - set(handlers):
-        root.removeHandler(handler)
-        handler.close()
-    root.handlers[:] = handlers
-    root.setLevel(level)
-    structlog.reset_defaults()
-
-
-class Desk:
-    """A user's home with one project, and commands in this process."""
-
-    def __init__(self, directory: Path) -> None:
-        self.home = directory / "home"
-        self.project = (directory / "project").resolve()
-        self.state = directory / "state"
-        for path in (self.home, self.project):
-            path.mkdir()
-        self.transcripts = self.home / "claude/projects/-any-slug"
-
-    def run(self, *words: object, code: int = 0) -> str:
-        result = CliRunner().invoke(app, [str(word) for word in words], prog_name="echod")
-        if isinstance(result.exception, EchodError):
-            assert int(result.exception.exit_code) == code, result.exception
-            return f"{result.output}{result.exception}"
-        assert isinstance(result.exception, SystemExit | None), result.exception
-        assert result.exit_code == code, result.output
-        return result.output
-
-    def json(self, *words: object, code: int = 0) -> dict[str, Any]:
-        found: dict[str, Any] = json.loads(self.run(*words, "--json", code=code))
-        return found
-
-    def session(self, seed: int, age: float = HOUR, prompts: int = 2, cwd: Path | None = None) -> MadeTranscript:
-        """Leave a transcript that was last changed `age` seconds ago."""
-        maker = TranscriptMaker(seed, str(cwd or self.project))
-        for _ in range(prompts):
-            maker.prompt()
-            maker.answer()
-        self.write(maker.made, age)
-        return maker.made
-
-    def write(self, made: MadeTranscript, age: float) -> Path:
-        path = made.write(self.transcripts)
-        os.utime(path, (time.time() - age,) * 2)
-        return path
-
-    @property
-    def memory(self) -> Path:
-        (found,) = (self.state / "data/sessions").glob("*/memory")
-        return found
-
-    def archives(self) -> list[str]:
-        directories = (self.state / "data/sessions").glob("*/memory/conversations/*")
-        return sorted(path.name for path in directories)
-
-    def hook(self, event: str, **fields: object) -> None:
-        payload = json.dumps({"cwd": str(self.project), **fields}).encode()
-        write_event(str(self.state / "spool"), event, payload, time.time_ns(), os.getpid())
-
-
-@pytest.fixture
-def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Desk:
-    for name in [name for name in os.environ if name.startswith(("ECHOD_", "CLAUDE_", "XDG_", "CODEX_"))]:
-        monkeypatch.delenv(name)
-    made = Desk(tmp_path)
-    monkeypatch.setenv("HOME", str(made.home))
-    monkeypatch.setenv("ECHOD_STATE_DIR", str(made.state))
-    monkeypatch.setenv("ECHOD_RUNTIME_DIR", str(tmp_path / "run"))
-    monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(made.home / "claude"))
-    monkeypatch.setenv("ECHOD_QUIET_SECONDS", "0")
-    monkeypatch.chdir(made.project)
-    return made
+DAY = 86_400.0
 
 
 class TestOptIn:
@@ -215,6 +130,9 @@ class TestJob:
         desk.run("run", "--once")
 
         assert desk.archives() == ["conversation-001.md"]
+        text = (desk.memory / "conversations/conversation-001.md").read_text()
+        heading, task = "### Sub-agent: 1\n", f"**Task**: {other.made.prompts[0]}"
+        assert text.index(made.prompts[0]) < text.index(heading) < text.index(task)
 
     def test_a_damaged_transcript_keeps_no_other_from_its_archive(self, desk: Desk) -> None:
         desk.session(1)
@@ -437,20 +355,52 @@ class TestDecisions:
         assert "no session of this project" in desk.run("sessions", "rescue")
         assert len(desk.archives()) == 3
 
-    def test_a_decision_is_found_by_its_words(self, desk: Desk) -> None:
-        maker = TranscriptMaker(9, str(desk.project))
-        maker.prompt()
-        maker.add(
-            maker.assistant({"type": "text", "text": "We decided to keep the ledger append-only because of audits."})
-        )
-        desk.write(maker.made, HOUR)
+    def test_a_decision_is_found_by_its_words_among_the_first_five(self, desk: Desk) -> None:
+        decisions = {
+            "append-only ledger audits": "We decided to keep the ledger append-only because of audits.",
+            "which cache eviction clock": "Going with a clock for the cache eviction instead of a list.",
+            "retry policy jitter": "Settled on full jitter for the retry policy.",
+        }
+        for seed in range(12):
+            maker = TranscriptMaker(seed + 40, str(desk.project))
+            maker.prompt()
+            text = (
+                list(decisions.values())[seed // 4] if seed % 4 == 2 else f"The ledger, cache and retry {seed} policy."
+            )
+            maker.add(maker.assistant({"type": "text", "text": text}))
+            desk.write(maker.made, HOUR + 60 * (30 - seed))
         desk.run("run", "--once")
 
-        found = desk.json("sessions", "search", "--ranked", "append-only ledger audits")["results"]
+        for words, text in decisions.items():
+            (archive,) = [path.stem for path in self.archive_files(desk) if text in path.read_text()]
+            found = desk.json("search", "--kind", "session", *words.split())["results"]
+            assert archive in [one["id"] for one in found[:5]], words
+            assert archive in [one["id"] for one in desk.json("sessions", "search", "--ranked", words)["results"][:5]]
 
-        assert "conversation-003" in [one["id"] for one in found[:5]]
         assert desk.json("sessions", "search", "LEDGER")["total"] >= 1
         assert "No matches" in desk.run("sessions", "search", "nosuchword")
+
+    def archive_files(self, desk: Desk) -> list[Path]:
+        return sorted((desk.memory / "conversations").iterdir())
+
+    def test_a_very_large_archive_is_found_by_its_words_and_not_by_the_outputs_in_it(self, desk: Desk) -> None:
+        output = (
+            "<details><summary>Result</summary>\n\n````\n"
+            + "noisyword and more\n```\n" * 500_000
+            + "````\n\n</details>\n"
+        )
+        text = (
+            '---\nlog: 9\ndate: "2026-03-06T10:30:00Z"\nsession_id: "big"\n---\n\n# Conversation 009\n\n---\n\n'
+            f"### User\n\nFirst the wombat question.\n\n{output}\n---\n\n### Assistant\n\nThen the quokka answer.\n"
+        )
+        path = desk.memory / "conversations/conversation-009.md"
+        path.write_text(text)
+        assert path.stat().st_size > 10 << 20
+
+        for word in ("wombat", "quokka"):
+            found = desk.json("search", "--kind", "session", word)
+            assert [one["id"].partition("#")[0] for one in found["results"]] == ["conversation-009"]
+        assert desk.json("search", "--kind", "session", "noisyword")["results"] == []
 
     def test_distill_moves_sections_with_an_undo(self, desk: Desk) -> None:
         memory = desk.memory / "MEMORY.md"

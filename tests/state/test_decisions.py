@@ -61,7 +61,7 @@ def test_every_kind_of_decision_survives_a_lost_database(path: Path, lose: Calla
         entries, workflows = EntryStore(database), WorkflowLog(database)
         assert entries.pinned_ids(STORE, TODAY) == {"pinned"}
         assert entries.answers.answered_items(STORE) == {"item"}
-        assert entries.answers.is_rejected("item")
+        assert entries.answers.is_rejected(STORE, "item")
         assert entries.answers.answered_items(OTHER) == {"other"}
         assert entries.question_subjects.current_ids(STORE) == {QuestionKey("finding", "entry"): "entry"}
         assert entries.held_first_prunes(STORE) == {"held": NOW}

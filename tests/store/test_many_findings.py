@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import pytest
 
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from echod.store import layout
 from echod.store.changes import ChangeSet, ConsumeFindings, PartialConsume, Write
 from echod.store.commit.context import CommitStep

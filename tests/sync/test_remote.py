@@ -173,6 +173,7 @@ def test_a_pull_is_undone_as_one_job(world: World) -> None:
         ("unreachable", "cannot be reached"),
         ("credentials", "credentials"),
         ("wrong", "does not have this project's memory"),
+        ("rejected", "rejected the push"),
     ],
 )
 @pytest.mark.slow
@@ -188,6 +189,10 @@ def test_a_remote_that_cannot_be_used_costs_one_sentence(fault: str, words: str,
             ssh.write_text("#!/bin/sh\necho 'git@host: Permission denied (publickey).' >&2\nexit 255\n")
             ssh.chmod(0o755)
             one.machine.run("sync", "setup", "--remote", "ssh://git@host/x.git", one.project)
+        case "rejected":
+            hook = world.remote / "hooks/pre-receive"
+            hook.write_text("#!/bin/sh\necho 'Only on weekdays.' >&2\nexit 1\n")
+            hook.chmod(0o755)
         case _:
             one.sync()
             branch = world.first.git("for-each-ref", "--format=%(refname)", cwd=world.remote).strip()
@@ -260,3 +265,21 @@ def test_the_projects_own_remote_and_a_tracked_memory_are_refused(world: World) 
     one.machine.git("add", "-f", ECHO, cwd=one.project)
     done = one.machine.echod("sync", "setup", "--remote", world.remote, one.project)
     assert "Git tracks this memory" in done.stderr
+
+
+@pytest.mark.slow
+def test_the_four_commands_of_the_documentation_set_up_two_machines(world: World) -> None:
+    page = (Path(__file__).parents[2] / "docs/sync.md").read_text()
+    block = page.partition("two machines in four commands")[2].partition("```sh\n")[2].partition("```")[0]
+    commands = [line.split() for line in block.splitlines() if line.startswith("echod ")]
+    assert len(commands) == 4
+    machines = [world.first, Machine(world.root / "second")]
+    projects = [machine.home.root / "clone" for machine in machines]
+    for machine, project in zip(machines, projects, strict=True):
+        machine.git("clone", "-q", world.origin, project, cwd=world.root)
+    sites = [Site(machine, project) for machine, project in zip(machines, projects, strict=True)]
+    sites[0].write(A, B)
+    for site, command in zip([sites[0], sites[0], sites[1], sites[1]], commands, strict=True):
+        words = [str(world.remote) if ":" in word else word for word in command[1:]]
+        site.machine.run(*words, cwd=site.project)
+    assert sites[1].read() == sites[0].read() == file_of(A, B)

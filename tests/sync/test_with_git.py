@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
+from hypothesis import Phase, given, settings
 
+from tests.memory.test_branches import clean, contents, expected_entries, histories
 from tests.sync.conftest import ECHO, Machine, entry, file_of
 
 A, B, C, D = entry("alpha"), entry("beta", day=2), entry("gamma", day=3), entry("delta", day=4)
@@ -173,3 +176,74 @@ def test_doctor_runs_what_is_registered(command: str, words: str, machine: Machi
     machine.run("sync", "setup", repository)
     machine.git("config", "merge.echod.driver", command, cwd=repository)
     assert words in machine.echod("doctor", repository).stdout
+
+
+class RandomMerges:
+    """Bring random branches together with each of git's commands, in one repository that is set up."""
+
+    def __init__(self, machine: Machine, repository: Path) -> None:
+        self.machine, self.repository, self.number = machine, repository, 0
+
+    def __call__(self, base: bytes, ours: bytes, theirs: bytes) -> dict[str, bytes]:
+        """Return the file after each command."""
+        return {command: self._bring_together(command, base, ours, theirs) for command in _COMMANDS}
+
+    def _bring_together(self, command: str, base: bytes, ours: bytes, theirs: bytes) -> bytes:
+        self.number += 1
+        one, other = f"one{self.number}", f"other{self.number}"
+        self._git("checkout", "-qfB", other, "main")
+        self._commit(base)
+        self._git("branch", "-f", one)
+        if command == "stash":
+            (self.repository / ECHO).write_bytes(theirs)
+            is_changed = self._git("status", "--porcelain") != ""
+            self._git("stash", "-q")
+            self._git("checkout", "-q", one)
+            self._commit(ours)
+            if is_changed:
+                self._git("stash", "pop", "-q")
+        else:
+            self._commit(theirs)
+            self._git("checkout", "-q", one)
+            self._commit(ours)
+            self._git(*command.split(), other)
+        self.machine.git("reset", "-q", cwd=self.repository)
+        return (self.repository / ECHO).read_bytes()
+
+    def _commit(self, data: bytes) -> None:
+        (self.repository / ECHO).write_bytes(data)
+        self._git("commit", "-qam", "change", "--allow-empty")
+
+    def _git(self, *words: str) -> str:
+        return self.machine.git(*words, cwd=self.repository)
+
+
+_COMMANDS = (
+    "merge -q -m merged",
+    "rebase -q --empty=keep",
+    "cherry-pick --allow-empty --keep-redundant-commits",
+    "stash",
+)
+
+
+@pytest.mark.parametrize(
+    "examples",
+    [pytest.param(2, marks=pytest.mark.slow), pytest.param(100, marks=pytest.mark.fuzz)],
+    ids=["a few", "many"],
+)
+@pytest.mark.timeout(3_600)
+def test_random_histories_lose_and_double_nothing_with_any_command_of_git(
+    examples: int, machine: Machine, ready: Path
+) -> None:
+    bring_together = RandomMerges(machine, ready)
+
+    @settings(max_examples=examples, deadline=None, database=None, phases=[Phase.generate])
+    @given(histories(2))
+    def check(history: tuple[bytes, list[bytes]]) -> None:
+        base, (ours, theirs) = history
+        merged = Counter(contents(clean(base, ours, theirs)))
+        assert merged == expected_entries(base, [ours, theirs])
+        for command, data in bring_together(base, ours, theirs).items():
+            assert Counter(contents(data)) == merged, command
+
+    check()

@@ -25,8 +25,8 @@ from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, confirm
 from echod.cli.output import format_duration, sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, command_context, example, pass_command_context
+from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, ClaudeReport
-from echod.contract.status import to_json
 from echod.errors import EchodError, ExitCode, UsageError
 from echod.files import open_regular, read_regular, write_private
 from echod.hooks.run import run as run_hook

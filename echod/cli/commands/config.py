@@ -16,8 +16,8 @@ from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.output import WIDTH, fit_path, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
+from echod.contract.codec import to_json
 from echod.contract.commands import ConfigReport, SettingInfo
-from echod.contract.status import to_json
 from echod.errors import EchodError, os_reason
 from echod.files import write_private
 from echod.memory.text import pluralize

@@ -18,8 +18,8 @@ from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_c
 from echod.cli.output import sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import RoleSelection, parse_as_of, select_roles
+from echod.contract.codec import to_json
 from echod.contract.commands import ConsolidationReport, PlannedFinding, PlannedFindingsFile
-from echod.contract.status import to_json
 from echod.jobs.consolidate import consolidate_selected, preview_selected
 from echod.memory.consolidation.deduplicate import SupersedeProblem
 from echod.memory.consolidation.plan import ConsolidationPlan

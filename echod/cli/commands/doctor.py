@@ -7,18 +7,20 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 import click
 
 from echod import __version__
 from echod.cli import options
+from echod.cli.commands import auto_memory as own_memory
 from echod.cli.context import CommandContext
 from echod.cli.leftovers import delete_leftovers
 from echod.cli.options import PATH
 from echod.cli.output import short_path, wrap
 from echod.cli.root import example, pass_command_context
+from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.contract.status import to_json
 from echod.doctor import DoctorContext, run_checks
 from echod.errors import ConfigurationError, ExitCode
 from echod.memory.text import pluralize
@@ -31,16 +33,35 @@ _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM:
 
 @click.command(epilog=example("echod doctor ~/src/my-project"))
 @click.argument("path", type=PATH, required=False, help="Check only this project.")
-@click.option("--fix", is_flag=True, help="Delete leftovers of echod's own in projects, after asking.")
+@click.option("--auto-memory", is_flag=True, help="Check Claude Code's own memory instead, of PATH or of all projects.")
+@click.option(
+    "--fix",
+    is_flag=True,
+    help="Delete leftovers of echod's own in projects, or repair the pointers of auto memory, after asking.",
+)
 @options.yes
 @click.option("-v", "--verbose", is_flag=True, help="List the checks that passed, too.")
 @options.json
 @pass_command_context
-def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, verbose: bool, json: bool) -> None:
+def doctor(
+    context: CommandContext,
+    *,
+    path: Path | None,
+    auto_memory: bool,
+    fix: bool,
+    yes: bool,
+    verbose: bool,
+    json: bool,
+) -> None:
     """Check the installation and suggest fixes.
 
-    Exits with 1 if there is a problem. Without --fix no file of a project is written.
+    Exits with 1 if there is a problem. Without --fix no file of a project is written. --auto-memory reads the memory
+    that Claude Code keeps itself, and that of its subagents.
     """
+    if auto_memory:
+        if fix:
+            own_memory.repair(context, path, yes=yes)
+        _print_report(context, own_memory.examine(context, path), verbose=verbose, json=json)
     if fix:
         delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
     doctor_context = DoctorContext(
@@ -60,6 +81,10 @@ def doctor(context: CommandContext, *, path: Path | None, fix: bool, yes: bool, 
         report = run_checks(
             doctor_context, only_project, lambda check: progress.show(f"checked {check.path or check.code}")
         )
+    _print_report(context, report, verbose=verbose, json=json)
+
+
+def _print_report(context: CommandContext, report: DoctorReport, *, verbose: bool, json: bool) -> NoReturn:
     click.echo(to_json(report) if json else context.colored("\n".join(_report_lines(report, verbose=verbose))))
     raise click.exceptions.Exit(ExitCode.OK if report.healthy else ExitCode.FAILED)
 
@@ -105,17 +130,21 @@ def _report_lines(report: DoctorReport, *, verbose: bool) -> Iterator[str]:
 
 def _section_lines(checks: Sequence[Check]) -> Iterator[str]:
     path: str | None = None
-    for check in checks:
+    for number, check in enumerate(checks, start=1):
         if check.path is not None and check.path != path:
             yield short_path(check.path)
         path = check.path
-        yield from _check_lines(check)
+        following = checks[number] if number < len(checks) else None
+        # A fix that several lines of a file share is printed once, below the last of them.
+        shared = following is not None and check.line is not None and following[3:5] == check[3:5]
+        yield from _check_lines(check._replace(fix="") if shared else check)
 
 
 def _check_lines(check: Check) -> Iterator[str]:
     """Format a check. Each line of its text is a paragraph, as in a list of wrong settings."""
     first, *others = check.text.splitlines() or [""]
-    yield wrap(first, indent=_MARKS[check.result])
+    place = "" if check.line is None else f"line {check.line}: "
+    yield wrap(f"{place}{first}", indent=_MARKS[check.result])
     yield from (wrap(line.strip(), indent="    ") for line in others if line.strip())
     if check.fix:
         yield wrap(check.fix, indent="    > ", hang="      ")

@@ -12,6 +12,14 @@ from pathlib import Path
 
 import click
 
+from echod.app.import_access import (
+    INDEX_NAME,
+    ImportPlan,
+    apply_import,
+    list_current_entries,
+    plan_import,
+    read_access_log,
+)
 from echod.cli import options
 from echod.cli.completions import complete_entry
 from echod.cli.context import CommandContext
@@ -25,7 +33,7 @@ from echod.cli.execute import (
     make_change,
     report_already_so,
 )
-from echod.cli.output import role_label, sanitize, wrap
+from echod.cli.output import role_label, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
     ArchiveMatch,
@@ -39,6 +47,9 @@ from echod.cli.targets import (
     parse_scope,
 )
 from echod.clock import local_date
+from echod.contract.codec import to_json
+from echod.contract.search import AccessImportReport, ImportedAccess
+from echod.errors import UsageError
 from echod.inspection.entry_facts import record_entries
 from echod.jobs import manual
 from echod.jobs.archives import ArchivedCopy
@@ -54,7 +65,7 @@ from echod.memory.shorten import without_list_marks
 from echod.memory.text import pluralize
 from echod.state.entries import Reference
 from echod.state.job import JobKind
-from echod.store.layout import MEMORY, Role
+from echod.store.layout import MEMORY, Role, Store
 
 _USER_LAYERS = (Layer.ETCHED, Layer.NOTES)
 """The layers that only the user gives and takes away."""
@@ -159,20 +170,52 @@ def forget(
 
 
 @click.command(epilog=example("echod restore 4f1c ~/src/my-project"))
-@options.entry
+@click.argument("entry", required=False, shell_complete=complete_entry, help="An entry id, or a unique prefix of one.")
 @options.project_path_or_all
 @options.in_global
+@click.option("--auto-memory", is_flag=True, help="Restore lost files of Claude Code's own memory from a copy.")
+@click.option(
+    "--copy",
+    metavar="N",
+    type=options.WholeNumber(1),
+    help="With --auto-memory: the copy, whose files also replace those that differ.",
+)
 @options.dry_run
+@click.option("--yes", is_flag=True, help="With --auto-memory: do not ask for confirmation.")
 @options.force
 @pass_command_context
 def restore(
-    context: CommandContext, *, entry: str, path: Path | None, in_global: bool, dry_run: bool, force: bool
+    context: CommandContext,
+    *,
+    entry: str | None,
+    path: Path | None,
+    in_global: bool,
+    auto_memory: bool,
+    copy: int | None,
+    dry_run: bool,
+    yes: bool,
+    force: bool,
 ) -> None:
-    """Restore an archived entry.
+    """Restore an archived entry, or files of auto memory.
 
-    If the archive has several texts of it, the newest is restored. Of an entry that was shortened in steps it is the
-    text before the first of them.
+    If the archive has several texts of an entry, the newest is restored. Of an entry that was shortened in steps it is
+    the text before the first of them. With --auto-memory the argument is a project, or a directory that has copies.
     """
+    if auto_memory:
+        from echod.cli.commands import auto_memory as own_memory  # few restore it, and it loads much
+
+        if path is not None or in_global:
+            raise UsageError("With --auto-memory name one directory, or none.")
+        own_memory.restore(context, Path(entry) if entry else None, number=copy, dry_run=dry_run, yes=yes)
+        return
+    if entry is None or copy is not None:
+        raise UsageError("Name an entry: echod restore ENTRY. `echod show` lists them.")
+    _restore_entry(context, entry, path, in_global=in_global, write_options=WriteOptions(dry_run, force=force))
+
+
+def _restore_entry(
+    context: CommandContext, entry: str, path: Path | None, *, in_global: bool, write_options: WriteOptions
+) -> None:
     with context.open_read_context() as read_context:
         scope = parse_scope(path, in_global=in_global)
         match = find_entry(context, read_context, scope, entry)
@@ -191,7 +234,7 @@ def restore(
         preview="\n".join([entry_heading(match), *lines]),
         steps=[_job_step(JobKind.RESTORE, match.role, lambda job: manual.restore(job, copy.entry))],
     )
-    make_change(context, change, WriteOptions(dry_run, force=force))
+    make_change(context, change, write_options)
 
 
 def _newest_copy(context: CommandContext, match: MemoryMatch | ArchiveMatch) -> ArchivedCopy:
@@ -303,3 +346,70 @@ def _reference_cause(session: str | None, workflow: str | None, now: float) -> s
 def _session_key(session: str) -> str:
     """Return the session as given, or its hash if it contains a secret."""
     return session if redact(session).text == session else hashlib.sha256(session.encode()).hexdigest()
+
+
+@click.command("import-access", epilog=example("echod import-access ~/src/my-project --dry-run"))
+@options.project_path_or_cwd
+@click.option(
+    "--database", metavar="FILE", type=options.PATH, help="The plugin's database.  [default: the one in the memory]"
+)
+@options.dry_run
+@options.json
+@pass_command_context
+def import_access(context: CommandContext, *, path: Path, database: Path | None, dry_run: bool, json: bool) -> None:
+    """Import the access log of the workflow plugin's search index."""
+    stores = context.list_stores(context.find_project(path))
+    files = _databases(context, stores, database)
+    plans = [(store, plan_import(read_access_log(file), store, list_current_entries(store))) for store, file in files]
+    new = 0
+    if not dry_run:
+        with context.open_services() as services:
+            today = local_date(context.now())
+            new = sum(apply_import(plan, store, services.entries, today) for store, plan in plans)
+    report = _access_report([str(file) for _, file in files], plans, new)
+    click.echo(to_json(report) if json else "\n".join(_access_screen(report, dry_run=dry_run)))
+
+
+def _databases(context: CommandContext, stores: tuple[Store, ...], database: Path | None) -> list[tuple[Store, Path]]:
+    if database is not None:
+        return [(stores[0], context.absolute_path(database))]
+    files = [(store, store.root / INDEX_NAME) for store in stores if (store.root / INDEX_NAME).is_file()]
+    if not files:
+        places = " or ".join(short_path(str(store.root)) for store in stores)
+        raise UsageError(f"There is no {INDEX_NAME} in {places}. Name the file with --database.")
+    return files
+
+
+def _access_report(files: list[str], plans: list[tuple[Store, ImportPlan]], new: int) -> AccessImportReport:
+    return AccessImportReport(
+        files=tuple(files),
+        rows=sum(plan.rows for _, plan in plans),
+        unmatched=sum(plan.unmatched for _, plan in plans),
+        undated=sum(plan.undated for _, plan in plans),
+        new=new,
+        entries=tuple(
+            ImportedAccess(
+                imported.entry.id,
+                store.key,
+                imported.entry.role.name,
+                imported.entry.title,
+                tuple(day.isoformat() for day in imported.days),
+            )
+            for store, plan in plans
+            for imported in plan.entries
+        ),
+    )
+
+
+def _access_screen(report: AccessImportReport, *, dry_run: bool) -> Iterator[str]:
+    for entry in report.entries:
+        yield wrap(f"{title_text(entry.title)}: {pluralize(len(entry.days), 'day')}", indent=f"{entry.id}  ")
+    yield wrap(
+        f"{pluralize(report.rows, 'row')} read, {pluralize(len(report.entries), 'entry', 'entries')} matched; "
+        f"{report.unmatched} rows belong to no entry, {report.undated} have no readable time."
+    )
+    references = sum(len(entry.days) for entry in report.entries)
+    if dry_run:
+        yield f"{pluralize(references, 'reference')} would be recorded, unless they are known."
+    else:
+        yield f"{pluralize(report.new, 'new reference')}."

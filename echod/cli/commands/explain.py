@@ -14,9 +14,9 @@ from echod.cli.evidence import changed_evidence_of, evidence_lines
 from echod.cli.output import iso_date, role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import find_in_memory, parse_as_of, read_facts
+from echod.contract.codec import to_json
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
 from echod.contract.search import ChangedEvidence
-from echod.contract.status import to_json
 from echod.inspection.entry_facts import with_confirmations
 from echod.memory.policy import Explanation, PolicySettings, build_explanation
 from echod.memory.text import pluralize

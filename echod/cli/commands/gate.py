@@ -12,7 +12,8 @@ from echod.cli.execute import report_already_so
 from echod.cli.options import Number, WholeNumber
 from echod.cli.output import format_timestamp, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
-from echod.contract.status import GateReport, status_from_json, to_json
+from echod.contract.codec import to_json
+from echod.contract.status import GateReport, status_from_json
 from echod.errors import UsageError
 from echod.memory.redact import redact
 from echod.state.database import Database

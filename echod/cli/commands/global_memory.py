@@ -25,8 +25,8 @@ from echod.cli.output import fit_path, problem_line, sanitize, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, find_in_memory
 from echod.clock import local_date
+from echod.contract.codec import to_json
 from echod.contract.commands import AuditedEntry, AuditedPack, AuditReport
-from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.jobs import manual
 from echod.memory.document import parse

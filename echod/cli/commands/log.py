@@ -18,11 +18,11 @@ from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME, WholeNumber
 from echod.cli.output import WIDTH, fit_path, format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import CommandGroup, command_context, example, pass_command_context
-from echod.cli.session_roots import logged_changes
+from echod.cli.session_roots import logged_changes, logged_memory_changes
 from echod.cli.targets import block_title, select_stores
+from echod.contract.codec import to_json
 from echod.contract.commands import EntryDiff, FileDiff, JobDiffReport, JobInfo, JobsReport, LoggedJob, LogReport
 from echod.contract.search import OfferedEntry, RecallLog
-from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids
@@ -75,6 +75,7 @@ def log(context: CommandContext, *, target: str | None, recall: bool, limit: int
     with context.open_read_context() as read_context:
         projects = None if stores is None else dict.fromkeys(store.project for store in stores)
         rows = [*_log_rows(read_context.reader.history(stores)), *logged_changes(read_context, projects)]
+        rows += logged_memory_changes(context, projects)
         rows = sorted(rows, key=lambda row: row.at, reverse=True)[:limit]
     if json:
         click.echo(to_json(LogReport(tuple(rows))))

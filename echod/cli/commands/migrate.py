@@ -39,11 +39,13 @@ from echod.jobs.migrate import (
     move_role,
     new_store,
     old_store,
+    plan_knowledge_names,
     plan_move,
     plan_names,
 )
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.memory.document import parse
-from echod.memory.model import Document
+from echod.memory.model import Unreadable
 from echod.memory.renames import RenamedDocument
 from echod.memory.text import pluralize
 from echod.scheduler.gate import describe_verdict
@@ -56,8 +58,9 @@ from echod.workflows.model import GateState
 _MAX_ROWS = 40
 
 
-class _RoleNames(NamedTuple):
+class _FileNames(NamedTuple):
     role: Role
+    file: str
     renamed: RenamedDocument
 
 
@@ -84,15 +87,18 @@ def migrate(context: CommandContext, *, path: Path | None, layout: bool, dry_run
 
 
 def _names_change(context: CommandContext, project: Path) -> Change:
-    found: list[_RoleNames] = []
+    found: list[_FileNames] = []
     problems: list[str] = []
     with context.open_read_context() as read_context:
         for role in list_roles_of(context.list_stores(project)):
-            document = parse(read_context.reader.read_role(role).memory.text)
-            if isinstance(document, Document):
-                found.append(_RoleNames(role, plan_names(role, document)))
-            else:
+            view = read_context.reader.read_role(role)
+            document = parse(view.memory.text)
+            if isinstance(document, Unreadable):
                 problems.append(f"{role.name} is left alone: {document.reason}")
+                continue
+            found.append(_FileNames(role, MEMORY_FILE, plan_names(role, document)))
+            if (knowledge := plan_knowledge_names(view)) is not None:
+                found.append(_FileNames(role, KNOWLEDGE_FILE, knowledge))
     changed = [one for one in found if one.renamed.entries]
     entries = sum(len(one.renamed.entries) for one in changed)
     current = sum(one.renamed.current for one in found)
@@ -101,14 +107,14 @@ def _names_change(context: CommandContext, project: Path) -> Change:
     shown = lines[:_MAX_ROWS] + ([f"  ... and {len(lines) - _MAX_ROWS} more lines"] if len(lines) > _MAX_ROWS else [])
     return Change(
         preview="\n".join([*shown, *map(problem_line, problems), counted]),
-        steps=[_names_step(one.role) for one in changed],
+        steps=[_names_step(role) for role in dict.fromkeys(one.role for one in changed)],
         question=Confirmation(f"Rename in {pluralize(entries, 'entry', 'entries')}?") if changed else None,
     )
 
 
-def _names_lines(one: _RoleNames) -> Iterator[str]:
+def _names_lines(one: _FileNames) -> Iterator[str]:
     if one.renamed.entries or one.renamed.ambiguous:
-        yield f"{one.role.name}  {short_path(one.role.store.key)}"
+        yield f"{one.role.name}  {short_path(str(one.role.path / one.file))}"
     for entry in one.renamed.entries:
         yield wrap(title_text(block_title(entry.before)), indent=f"  {entry.old_id}  ")
         for change, times in Counter(entry.changes).items():

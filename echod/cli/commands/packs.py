@@ -31,8 +31,9 @@ from echod.cli.execute import (
 from echod.cli.output import fit_line, problem_line, sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.cli.targets import select_stores
+from echod.contract.codec import to_json
 from echod.contract.commands import PacksReport
-from echod.contract.status import PackInfo, to_json
+from echod.contract.status import PackInfo
 from echod.errors import UsageError
 from echod.jobs import packs as packs_job
 from echod.jobs.base import JobBlocked, JobContext, JobOutcome

@@ -39,8 +39,9 @@ from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import findings_count_text
 from echod.cli.targets import select_project_to_change
 from echod.clock import local_date
+from echod.contract.codec import to_json
 from echod.contract.commands import ProjectInfo, ProjectsReport
-from echod.contract.status import RoleInfo, to_json
+from echod.contract.status import RoleInfo
 from echod.errors import EchodError, UsageError
 from echod.inbox.spool import Spool
 from echod.memory.text import capitalize, pluralize

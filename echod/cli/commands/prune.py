@@ -18,8 +18,8 @@ from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteO
 from echod.cli.output import short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import RoleSelection, block_title, parse_as_of, read_facts, select_roles
+from echod.contract.codec import to_json
 from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
-from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.jobs import compress as compress_job
 from echod.jobs import prune as prune_job

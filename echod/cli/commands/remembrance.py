@@ -25,8 +25,8 @@ from echod.cli.output import problem_line, sanitize, short_path, title_text, wra
 from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_to_change, read_facts
 from echod.clock import local_date
+from echod.contract.codec import to_json
 from echod.contract.search import FileProblem, RemembranceReport, SolutionInfo
-from echod.contract.status import to_json
 from echod.errors import ExitCode, os_reason
 from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.solutions import SolutionPlan, plan_solution, promote

@@ -16,8 +16,8 @@ from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteO
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import select_stores
+from echod.contract.codec import to_json
 from echod.contract.commands import ReviewItem, ReviewReport
-from echod.contract.status import to_json
 from echod.errors import UsageError
 from echod.inspection import find_restored_findings
 from echod.inspection.review import DISMISS_EFFECT, HeldFirstPrune, OpenReviewItem, RestoredFindingsFile
@@ -166,6 +166,8 @@ def _resolve_items(items: Sequence[OpenReviewItem], ids: Sequence[str]) -> list[
             raise UsageError(f"No review item has the id {sanitize(prefix)}. `echod review` lists the items.") from None
         except AmbiguousEntryError as error:
             raise UsageError(str(error)) from None
+        if sum(item.id == identity for item in items) > 1:  # a new project has the former path of a moved one
+            raise UsageError(f"Several projects have the item {identity}. Name one of them with --project.")
         resolved[identity] = by_id[identity]
     return list(resolved.values())
 

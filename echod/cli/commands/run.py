@@ -166,6 +166,8 @@ def run_once(
         stores = discovered.stores
         if not stores:
             raise _nothing_to_run_error(discovered)
+        if services.settings.auto_memory.copies and not daemon_answers:
+            services.copy_auto_memory()
         released = release(services, stores)
         with context.progress_line() as progress:
             once = _RunOnce(context, services, stores, wait, progress)

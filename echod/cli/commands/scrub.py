@@ -16,8 +16,8 @@ from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_c
 from echod.cli.leftovers import settle_and_report
 from echod.cli.output import problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
+from echod.contract.codec import to_json
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
-from echod.contract.status import to_json
 from echod.errors import EchodError, ExitCode
 from echod.inspection.secrets import ScanCandidate, list_scan_candidates, locate_secrets_in_file
 from echod.jobs import scrub as scrub_job

@@ -17,6 +17,7 @@ from echod.cli.output import format_duration, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.session_roots import root_option, select_root
 from echod.clock import local_date
+from echod.contract.codec import to_json
 from echod.contract.sessions import (
     ArchivedSession,
     SessionExplained,
@@ -27,7 +28,6 @@ from echod.contract.sessions import (
     SessionsList,
     SessionsStatus,
 )
-from echod.contract.status import to_json
 from echod.errors import ExitCode, UsageError
 from echod.files import read_regular
 from echod.memory.conversation.model import parse_timestamp
@@ -294,7 +294,7 @@ def _issues(info: SessionRootInfo) -> Iterator[str]:
         sessions = pluralize(info.expiring, "session")
         yield f"{sessions} not archived and within 3 days of deletion by the host. Run: echod sessions archive"
     if info.pressure != "none":
-        words = {"notice": "is filling up", "warning": "approaching limit", "full": "over its limit"}
+        words = {"notice": "approaching limit", "warning": "near its limit", "full": "over its limit"}
         text = f"MEMORY.md {words[info.pressure]} ({info.memory_percent}%)"
         yield f"{text}. The host loads {info.memory_line_limit} lines. See: echod sessions distill"
     yield from info.problems

@@ -19,8 +19,8 @@ from echod.cli.output import sanitize, short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.cli.session_roots import SelectedRoot, absolute_root, job_role, root_option, select_root
 from echod.clock import local_date
+from echod.contract.codec import to_json
 from echod.contract.sessions import DistillReport
-from echod.contract.status import to_json
 from echod.errors import ExitCode, UsageError, os_reason
 from echod.files import read_regular
 from echod.jobs.base import JobDone

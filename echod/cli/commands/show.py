@@ -47,6 +47,7 @@ from echod.cli.targets import (
     select_stores,
 )
 from echod.clock import local_date
+from echod.contract.codec import to_json
 from echod.contract.commands import (
     ArchivedText,
     EntryHistory,
@@ -56,7 +57,6 @@ from echod.contract.commands import (
     ShowReport,
     UnmanagedText,
 )
-from echod.contract.status import to_json
 from echod.errors import EchodError, UsageError
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids

@@ -20,15 +20,8 @@ from echod.cli.options import PATH
 from echod.cli.output import draw_screen
 from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import Detail, only_project, render_status
-from echod.contract.status import (
-    DaemonInfo,
-    Health,
-    Severity,
-    StatusReport,
-    StatusWarning,
-    status_from_json,
-    to_json,
-)
+from echod.contract.codec import to_json
+from echod.contract.status import DaemonInfo, Health, Severity, StatusReport, StatusWarning, status_from_json
 from echod.errors import ConfigurationError, ExitCode, StateError, UsageError
 from echod.files import read_regular
 from echod.paths import Paths

@@ -15,7 +15,7 @@ from echod.cli.context import CommandContext
 from echod.cli.execute import JobRunner, ManualJob, require_write_mode
 from echod.cli.output import short_path, wrap
 from echod.cli.root import CommandGroup, example, pass_command_context
-from echod.contract.status import to_json
+from echod.contract.codec import to_json
 from echod.contract.sync import RemoteInfo, ResolvedFile, ResolveReport, SyncStatusReport
 from echod.errors import EchodError, ExitCode
 from echod.installation import program_command

@@ -29,7 +29,7 @@ from echod.cli.execute import (
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.session_roots import SessionChange, find_undo, undo_change
+from echod.cli.session_roots import SessionChange, find_memory_undo, find_undo, undo_change, undo_memory_change
 from echod.cli.targets import block_title, select_project_to_change, select_stores
 from echod.clock import local_date
 from echod.errors import UsageError
@@ -97,6 +97,9 @@ def undo(
     job_id, path = parse_job_and_path(words, last=last)
     if in_all and not last:
         raise UsageError("--all requires --last. A job's number is enough from anywhere.")
+    if job_id is not None and (record := find_memory_undo(context, job_id)) is not None:
+        make_change(context, undo_memory_change(context, record), WriteOptions(dry_run, yes, force))
+        return
     if changes := _find_session_undo(context, job_id, path):
         make_change(context, undo_change(context, changes), WriteOptions(dry_run, yes, force))
         return

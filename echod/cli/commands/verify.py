@@ -17,22 +17,17 @@ from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_in_memory, find_to_change, list_roles_of, select_stores
+from echod.contract.codec import to_json
 from echod.contract.search import VerifiedEntry, VerifyReport
-from echod.contract.status import to_json
 from echod.errors import UsageError
-from echod.evidence.verifier import (
-    EntryEvidence,
-    EvidenceVerifier,
-    check_document,
-    confirm_evidence,
-    read_bases,
-    record_evidence,
-)
+from echod.evidence.entries import EntryEvidence, check_document, confirm_evidence, record_evidence
+from echod.evidence.verifier import EvidenceVerifier
 from echod.inspection.entry_facts import record_entries
 from echod.jobs import manual
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.text import pluralize
+from echod.state.fingerprints import read_bases
 from echod.state.job import JobKind
 from echod.store.layout import Role
 

@@ -261,7 +261,7 @@ def read_summary(beginning: str) -> str:
 
 
 _HEADINGS = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant"}
-_OWN_LINE = r"(?:### (?:User|Assistant)|## (?:Tags|Summary)|# Conversation \d+)[ \t]*$"
+_OWN_LINE = r"(?:### (?:User|Assistant|Sub-agent(?:: [^\n]*)?)|## (?:Tags|Summary)|# Conversation \d+)[ \t]*$"
 _STRUCTURE = re.compile(rf"^(\\*)(?={_OWN_LINE})", re.MULTILINE)
 _ESCAPED = re.compile(rf"^\\(?=\\*{_OWN_LINE})", re.MULTILINE)
 _FENCE = re.compile(r"^ {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MULTILINE)
@@ -306,7 +306,10 @@ def _cut(text: str, limit: int, *, was_cut: bool) -> str:
 
 
 class BodyWriter:
-    """Writes items one after the other. `last_speaker` is whose heading came last; None at the beginning."""
+    """Writes items one after the other. `last_speaker` is whose heading came last; None at the beginning.
+
+    The part of a sub-agent has a heading of its own, and the next item of the conversation gets its heading again.
+    """
 
     def __init__(self, last_speaker: Speaker | None = None) -> None:
         self.last_speaker = last_speaker
@@ -314,16 +317,30 @@ class BodyWriter:
     def write(self, items: Iterable[ConversationItem]) -> Iterator[str]:
         """Yield the Markdown of each item."""
         for item in items:
-            match item:
-                case Utterance(speaker=speaker, text=text):
-                    if speaker is not self.last_speaker:
-                        self.last_speaker = speaker
-                        yield f"---\n\n### {_HEADINGS[speaker]}\n\n"
-                    yield f"{escape_text(text.strip(chr(10)).rstrip())}\n\n"
-                case ToolCall(name=name, target=target):
-                    yield f"> **{_inline(name)}**: {code_span(target)}\n\n"
-                case ToolOutput(text=text, is_error=is_error):
-                    yield _output_block("Error" if is_error else "Result", text.strip("\n"))
+            speaker = item.speaker if isinstance(item, Utterance) else self.last_speaker
+            if self.last_speaker is Speaker.SUB_AGENT and not isinstance(item, Utterance):
+                speaker = Speaker.ASSISTANT
+            yield from self._write_item(item, speaker)
+
+    def write_sub_agent(self, items: Iterable[ConversationItem], title: str | None = None) -> Iterator[str]:
+        """Yield the Markdown of items of a sub-agent. A title begins the part of another one."""
+        if title is not None or self.last_speaker is not Speaker.SUB_AGENT:
+            self.last_speaker = Speaker.SUB_AGENT
+            yield f"---\n\n### Sub-agent{f': {one_line(title)}' if title else ''}\n\n"
+        for item in items:
+            yield from self._write_item(item, Speaker.SUB_AGENT)
+
+    def _write_item(self, item: ConversationItem, speaker: Speaker | None) -> Iterator[str]:
+        if speaker is not None and speaker is not self.last_speaker:
+            self.last_speaker = speaker
+            yield f"---\n\n### {_HEADINGS[speaker]}\n\n"
+        match item:
+            case Utterance(text=text):
+                yield f"{escape_text(text.strip(chr(10)).rstrip())}\n\n"
+            case ToolCall(name=name, target=target):
+                yield f"> **{_inline(name)}**: {code_span(target)}\n\n"
+            case ToolOutput(text=text, is_error=is_error):
+                yield _output_block("Error" if is_error else "Result", text.strip("\n"))
 
 
 def _output_block(label: str, text: str) -> str:

@@ -1,8 +1,9 @@
 """Read the records of Claude Code's transcripts, of every version that is known.
 
 A record is one JSON line. Only what the user typed, what the assistant answered, and the use of tools belong to the
-conversation. Everything else is skipped with a reason: text that the host or a hook injected, traffic of sub-agents,
-and the host's own bookkeeping. In doubt a text counts as typed, since a lost prompt is worse than noise.
+conversation, and of a sub-agent its task, its answers and its tools. Everything else is skipped with a reason: text
+that the host or a hook injected, outputs that a sub-agent saw, and the host's own bookkeeping. In doubt a text counts
+as typed, since a lost prompt is worse than noise.
 """
 
 from __future__ import annotations
@@ -88,7 +89,7 @@ def record_facts(record: Mapping[str, object]) -> RecordFacts:
 def read_record(record: Mapping[str, object]) -> RecordReading:
     """Return what a record adds to the conversation."""
     if record.get("isSidechain") is True:
-        return Skipped.SIDECHAIN
+        return _read_sub_agent(record)
     match record.get("type"):
         case "user":
             return _read_user(record)
@@ -105,6 +106,27 @@ def read_record(record: Mapping[str, object]) -> RecordReading:
             return _read_user(record) if role is Speaker.USER else _read_assistant(record)
         case _:
             return Skipped.OTHER
+
+
+def _read_sub_agent(record: Mapping[str, object]) -> RecordReading:
+    """Read a record of a sub-agent. Nothing in it was typed by the user."""
+    role = _role(record)
+    message = record.get("message")
+    if role is None or not isinstance(message, Mapping) or not _is_from_user(record):
+        return Skipped.SIDECHAIN
+    content = message.get("content")
+    found = content_items(content, Speaker.ASSISTANT) if role is Speaker.ASSISTANT else _user_items(content)
+    lead = "" if role is Speaker.ASSISTANT else "**Task**: "
+    items = tuple(
+        Utterance(Speaker.SUB_AGENT, f"{lead}{item.text}", typed=False) if isinstance(item, Utterance) else item
+        for item in found
+        if not isinstance(item, ToolOutput)
+    )
+    if not items:
+        return Skipped.SIDECHAIN
+    return TranscriptMessage(
+        _key(record), "", parse_timestamp(record.get("timestamp")), Speaker.SUB_AGENT, items, counts=False
+    )
 
 
 def _role(record: Mapping[str, object]) -> Speaker | None:

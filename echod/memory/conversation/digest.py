@@ -135,6 +135,11 @@ class ConversationDigest:
                 self._see_tool(name, path)
                 self._condense(f"[Tool: {name} \u2192 {target}]")
 
+    def see_sub_agent_item(self, item: ConversationItem) -> None:
+        """Record an item of a sub-agent without secrets. Its words are no words of the session, its files are."""
+        if isinstance(item, ToolCall):
+            self._see_tool(item.name, item.path)
+
     def _see_text(self, item: Utterance) -> None:
         is_user = item.speaker is Speaker.USER
         if is_user and not item.typed:

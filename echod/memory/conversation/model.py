@@ -18,10 +18,11 @@ _KEY_BYTES = 8
 
 
 class Speaker(StrEnum):
-    """Who wrote a text."""
+    """Who wrote a text. `SUB_AGENT`: an agent that the assistant started, or the assistant in the task for it."""
 
     USER = "user"
     ASSISTANT = "assistant"
+    SUB_AGENT = "sub-agent"
 
 
 class ArchiveOrigin(StrEnum):
@@ -93,6 +94,7 @@ class Skipped(StrEnum):
     OTHER = "no message"
     MALFORMED = "malformed"
     TOO_LONG = "too long"
+    UNREADABLE = "unreadable sub-agent"
     DUPLICATE = "duplicate"
 
 

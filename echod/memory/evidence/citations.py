@@ -1,13 +1,9 @@
-"""Read the citations of an entry: a file, perhaps with lines."""
+"""Read a citation: a file, perhaps with lines. `echod.evidence.entries` finds the citations of an entry."""
 
 from __future__ import annotations
 
 import re
 from typing import Final, NamedTuple
-
-from echod.memory.knowledge.text import body_references, evidence_references
-from echod.memory.model import Entry
-from echod.memory.similarity import files_in
 
 MAX_CITED_LINES: Final = 400
 """Lines of a citation that are compared. A longer citation is about the beginning of its lines."""
@@ -59,9 +55,3 @@ def _clean(path: str) -> str:
     while path.startswith("./"):
         path = path[2:]
     return path
-
-
-def entry_citations(entry: Entry, learning: str) -> tuple[str, ...]:
-    """Return the files that an entry cites in its evidence and in its learning, each once, without back quotes."""
-    references = dict.fromkeys((*evidence_references(entry.evidence or ""), *body_references(learning)))
-    return tuple(dict.fromkeys(reference.strip("`") for reference in references if files_in(reference)))

@@ -19,13 +19,14 @@ from collections.abc import Collection, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from echod.memory import KNOWLEDGE_FILE
 from echod.memory.document import count_lines, parse, parse_block
 from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import CompressibleEntry, compress_knowledge, extract_materials, knowledge_blocks
 from echod.memory.knowledge.blocks import BlockMaterial
 from echod.memory.merge import round_trips
-from echod.memory.model import KNOWLEDGE_FILE, Block, Document, Layer
+from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.archive import ArchivedEntry, select_archive_file, to_archived_entry
 from echod.memory.policy.draft import EntryChange, PruneDraft
 from echod.memory.policy.pressure import reduce_to_limit

@@ -8,7 +8,7 @@ backtick or the end of the line (a backslash there continues it). At most 400 ch
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
@@ -184,6 +184,7 @@ CLIENT_PATTERNS = (
 )
 
 _PROGRAMS = sorted({program for client in CLIENT_PATTERNS for program in client.programs}, key=len, reverse=True)
+_CALLED = frozenset(called for program in _PROGRAMS for called in (program, f"{program}.exe"))
 _BY_PROGRAM = {
     program: tuple(client for client in CLIENT_PATTERNS if program in client.programs) for program in _PROGRAMS
 }
@@ -215,7 +216,11 @@ def find_command_credentials(text: str) -> list[Secret]:
 
 def _iter_credentials(text: str) -> Iterator[Secret]:
     words = frozenset(text.translate(_SEPARATORS).split())
-    for name in _PROGRAMS:
+    if words.isdisjoint(_CALLED):
+        programs: Iterable[str] = ()
+    else:
+        programs = (name for name in _PROGRAMS if name in words or f"{name}.exe" in words)
+    for name in programs:
         done = 0
         for called in (f"{name} ", f"{name}.exe "):
             if called[:-1] not in words:

@@ -19,14 +19,13 @@ from types import NoneType
 from typing import Final, NamedTuple
 
 from echod.memory.compose import close_open_blocks, collapse_whitespace
-from echod.memory.front_matter import find_front_matter
+from echod.memory.front_matter import find_front_matter, load_yaml_fields
 from echod.memory.model import Block
 
 MAX_TAGS: Final = 8
 MAX_SUMMARY: Final = 300
 """Characters of a summary in the front matter."""
 
-_MAX_FRONT_MATTER: Final = 64 * 1024
 _DELIMITER: Final = "---"
 
 
@@ -220,7 +219,7 @@ def read_solution(data: bytes) -> SolutionDocument | UnreadableSolution | None:
         # A single line of hyphens above prose is a thematic break.
         return UnreadableSolution("Its front matter has no end.") if ":" in "".join(lines[1:2]) else None
     front = "\n".join(lines[1:end])
-    values = _load_yaml(front)
+    values = load_yaml_fields(front)
     problems: list[str] = []
     if values is None:
         found = find_front_matter(lines)
@@ -249,21 +248,6 @@ def read_solution(data: bytes) -> SolutionDocument | UnreadableSolution | None:
         body=body.strip("\n"),
         problems=tuple(problems),
     )
-
-
-def _load_yaml(front: str) -> Mapping[str, object] | None:
-    """Return the values of front matter; None if it is not a YAML mapping."""
-    import yaml  # noqa: PLC0415  loading it delays every command, and few read solutions
-
-    if len(front) > _MAX_FRONT_MATTER:
-        return None
-    try:
-        loaded = yaml.safe_load(front)
-    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that the calendar does not have
-        return None
-    if not isinstance(loaded, dict):
-        return None
-    return {str(name): value for name, value in loaded.items()}
 
 
 def _text(values: Mapping[str, object], name: str) -> str:

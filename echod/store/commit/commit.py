@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from echod.memory.archive_union import missing_records
+from echod.memory.branches import missing_records
 from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
 from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content

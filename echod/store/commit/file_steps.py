@@ -30,7 +30,7 @@ from enum import Enum
 
 from echod.files import full_fsync, write_all
 from echod.log import get_logger
-from echod.memory.model import MAX_FILE_BYTES
+from echod.memory import MAX_FILE_BYTES
 from echod.paths import PRIVATE_FILE_MODE
 from echod.store.commit.context import CommitStep, Tracer
 from echod.store.errors import RefusedError

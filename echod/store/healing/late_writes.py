@@ -17,11 +17,12 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.log import get_logger
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import parse
 from echod.memory.identity import block_content
 from echod.memory.lineage import CurrentVersion, InterleavedWrite, StaleWrite, block_texts
 from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals
-from echod.memory.model import MAX_FILE_BYTES, Document, Unreadable
+from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_bytes
 from echod.store.changes import CommitPlan, CommitResult, LateMerge, PlannedWrite, no_gate
 from echod.store.commit.apply import record_late_merge

@@ -23,15 +23,16 @@ from typing import NamedTuple
 
 from echod.clock import local_date
 from echod.log import get_logger
-from echod.memory.archive_union import forgotten_signatures
+from echod.memory import MAX_FILE_BYTES
 from echod.memory.conservation import missing_additions
 from echod.memory.entry_matching import EntrySignature, entry_signature
 from echod.memory.identity import BlockKey, block_content, entry_ids
-from echod.memory.model import MAX_FILE_BYTES, Block, Document
+from echod.memory.model import Block, Document
 from echod.memory.policy import Rule
 from echod.memory.policy.archive import (
     REMOVED_STEM,
     ArchivedEntry,
+    forgotten_signatures,
     render_archived_entries,
     select_archive_file,
     to_archived_entry,

@@ -20,8 +20,9 @@ from echod.store.layout import Role
 NOTICES, QUESTIONS = "notices", "questions"
 """The names of their files in a role's journal."""
 
-CLAIM, SUPERSEDES = "claim", "supersedes"
-"""The kinds of questions: a finding claims a layer that only the user may give, or supersedes an unclear entry."""
+CLAIM, SUPERSEDES, PROPOSAL = "claim", "supersedes", "proposal"
+"""The kinds of questions: a finding claims a layer that only the user may give, or supersedes an unclear entry; the
+user's own command proposes one entry in place of others."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +39,14 @@ class Notice:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A finding's request that only the user may fulfil."""
+    """A request that only the user may fulfil, of a finding or of the user's own command."""
 
     at: float  # Unix seconds
-    kind: str  # `CLAIM` or `SUPERSEDES`
+    kind: str  # `CLAIM`, `SUPERSEDES` or `PROPOSAL`
     role: str
-    key: str  # the finding's key in the ledger
-    entry: str  # the id of the entry with the finding's text
-    target: str  # the layer, or the normalized title of the superseded entry
+    key: str  # the finding's key in the ledger, or that of the proposal
+    entry: str  # the id of the entry with the finding's text, or of the first that is to be merged
+    target: str  # the layer, the normalized title of the superseded entry, or the proposal as JSON
     problem: str  # why no entry was superseded; empty for a claim
 
 
@@ -53,7 +54,7 @@ class Notices(NamedTuple):
     """The items for the user in a store's journal."""
 
     notices: tuple[Notice, ...]  # actions of the engine, oldest first
-    questions: tuple[Question, ...]  # requests of consolidated findings, oldest first
+    questions: tuple[Question, ...]  # requests of consolidated findings and of the user's command, oldest first
     # by role, digests of findings files that undos restored. They are not consolidated again automatically.
     restored_findings: Mapping[Role, frozenset[str]]
 

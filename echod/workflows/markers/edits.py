@@ -16,7 +16,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from echod.files import open_regular
-from echod.memory.model import KNOWLEDGE_FILE, MEMORY_FILE
+from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.workflows import files
 from echod.workflows.model import (
     NO_OWNER,
