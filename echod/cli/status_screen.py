@@ -339,7 +339,7 @@ def findings_count_text(roles: Sequence[RoleInfo]) -> str:
     number = sum(role.findings for role in roles)
     if any(role.findings >= MAX_COUNTED_FINDINGS for role in roles):
         return f"{number} or more findings files waiting"
-    return f"{pluralize(number, 'findings file')} waiting"
+    return f"{pluralize(number, 'findings file')} waiting" if number else "no findings waiting"
 
 
 def only_project(report: StatusReport, project: Path) -> StatusReport:

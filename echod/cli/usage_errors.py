@@ -79,6 +79,8 @@ def _unknown_command(path: str, name: str, names: Iterable[str]) -> str:
     text = f"There is no command `{path} {sanitize(name)}`."
     if path == "echod" and name in ELSEWHERE:
         return f"{text} Run: echod {ELSEWHERE[name]}"
+    if path == "echod jobs" and name.isdecimal():
+        return f"{text} To show what a job changed: echod log {name}"
     suggestion = _suggestion(get_close_matches(name, list(names)))
     return f"{text} {suggestion} {_help_hint(path)}" if suggestion else f"{text} {_help_hint(path)}"
 

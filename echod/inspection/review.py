@@ -188,15 +188,15 @@ class OpenReviewItem(NamedTuple):
             return None
         match self.subject:
             case LayerClaim():
-                return "nothing; it stays inscribed, and is not listed again"
+                return "it stays inscribed, and is not listed again"
             case SupersededEntry() | ProposedChange():
-                return "nothing; the entries stay as they are, and it is not listed again"
+                return "the entries stay as they are, and it is not listed again"
             case SuspiciousEntry(entry):
                 return f"{entry} is archived (rule forgotten)"
             case HeldFirstPrune():
                 return "it stays held until you prune it yourself (echod prune)"
             case QuarantinedFile():
-                return "nothing; it stays in quarantine, and is not listed again unless it changes"
+                return "it stays in quarantine, and is not listed again unless it changes"
             case RestoredFindingsFile(name):
                 return f"{name} is moved to archive/findings, and nothing from it is added"
             case Information():

@@ -65,6 +65,21 @@ def test_the_site_has_every_page() -> None:
 
 
 @pytest.mark.parametrize(
+    "page",
+    [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))],
+    ids=lambda page: page.name,
+)
+def test_a_relative_link_leads_to_a_file_and_from_the_site_to_one_of_its_pages(page: Path) -> None:
+    """`make docs` checks the same, and the anchors too, but takes long."""
+    links = re.findall(r"\]\((?!https?:|#)([^)#]+)", page.read_text())
+    targets = [(page.parent / link).resolve() for link in links]
+
+    assert [str(target) for target in targets if not target.exists()] == []
+    if page.parent.name == "docs":
+        assert [str(target) for target in targets if not target.is_relative_to(ROOT / "docs")] == []
+
+
+@pytest.mark.parametrize(
     ("text", "ok"),
     [
         ("# Changelog\n\n## 1.2.3 (2026-11-28)\n\n- x\n", True),

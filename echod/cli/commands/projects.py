@@ -204,7 +204,7 @@ def pause(context: CommandContext, *, path: Path | None, in_all: bool) -> None:
     is_new = _project_registry(context).pause(root)
     context.notify_daemon()
     name = "Everything" if root is None else short_path(str(root))
-    command = "echod resume --all" if root is None else f"echod resume {shlex.quote(str(root))}"
+    command = "echod resume --all" if root is None else f"echod resume {_typed_path(root)}"
     context.print_info(f"{name} is paused until `{command}`." if is_new else f"{name} is paused already.")
 
 

@@ -23,7 +23,16 @@ from echod.app.services import Services
 from echod.cli.context import CommandContext, ProgressLine, check_liveness
 from echod.cli.execute import LOCK_TIMEOUT_SECONDS, adopt_moved
 from echod.cli.options import PATH, Number
-from echod.cli.output import WIDTH, fit_path, format_duration, format_timestamp, problem_line, short_path, wrap
+from echod.cli.output import (
+    WIDTH,
+    fit_path,
+    format_duration,
+    format_timestamp,
+    problem_line,
+    short_path,
+    shorten_paths,
+    wrap,
+)
 from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
 from echod.inspection import RestoredFindings, find_restored_findings
@@ -422,4 +431,4 @@ def _finished_job_text(finished: FinishedJob) -> str:
 
 def _job_text(label: str, job: Job, text: str) -> str:
     name = f"{label:<7} {job.kind.value} {job.role}".rstrip()
-    return f"{name}\n        {fit_path(job.store, WIDTH - 8)}\n{wrap(text, indent=' ' * 8)}"
+    return f"{name}\n        {fit_path(job.store, WIDTH - 8)}\n{wrap(shorten_paths(text), indent=' ' * 8)}"

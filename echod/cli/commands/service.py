@@ -28,7 +28,10 @@ replace_option = click.option(
 
 @click.group(cls=CommandGroup)
 def service() -> None:
-    """Install and control the background service."""
+    """Install and control the background service.
+
+    It is a user service of systemd. On macOS it is an agent of launchd, which is experimental: nobody has run it there.
+    """
 
 
 @service.command(epilog=example("echod service install"))
