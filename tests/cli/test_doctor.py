@@ -88,6 +88,7 @@ def test_with_a_running_service_and_a_valid_project_there_are_no_problems(home: 
         "text": "All roles can be read and written: reviewer.",
         "fix": "",
         "path": str(root / ".rune/echoes"),
+        "line": None,
     }
 
 

@@ -69,6 +69,7 @@ EXIT_CODES_IN_EMPTY_HOME: Final[dict[str, tuple[str, ExitCode]]] = {
     "packs status": ("", OK),
     "packs update": ("", OK),
     "pause": ("--all", OK),
+    "picture": ("", OK),
     "pin": ("4f1c", USAGE),
     "projects": ("", OK),
     "prune": ("--dry-run", USAGE),

@@ -196,10 +196,13 @@ def restore(
     yes: bool,
     force: bool,
 ) -> None:
-    """Restore an archived entry, or files of auto memory.
+    """Restore an archived entry.
 
     If the archive has several texts of an entry, the newest is restored. Of an entry that was shortened in steps it is
-    the text before the first of them. With --auto-memory the argument is a project, or a directory that has copies.
+    the text before the first of them.
+
+    With --auto-memory lost files of Claude Code's own memory are restored, of a project or of a directory that has
+    copies.
     """
     if auto_memory:
         from echod.cli.commands import auto_memory as own_memory  # few restore it, and it loads much
