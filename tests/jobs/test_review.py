@@ -577,3 +577,37 @@ def test_the_plan_is_what_is_done_and_undo_restores_everything(
     site.jobs = 1
     site.undo()
     assert site.memory == before
+
+
+def test_a_plan_from_before_the_lock_is_used_only_while_nothing_has_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site, planned = ReviewSite(tmp_path), list[bytes | None]()
+    original = consolidate.plan_consolidation
+
+    def counted(role: str, memory: bytes | None, *others: Any, **more: Any) -> Any:
+        planned.append(memory)
+        return original(role, memory, *others, **more)
+
+    monkeypatch.setattr(consolidate, "plan_consolidation", counted)
+    cache, terms = FindingsCache(), consolidate.ConsolidateSettings(quiet_seconds=0)
+    for change in ("nothing", "memory", "pin"):
+        site.write("MEMORY.md", MEMORY_HEADER + learning_text("there before"))
+        site.write("a-findings.md", learning_text(f"new while {change} changes"))
+        planned.clear()
+        with Database.open(tmp_path / "state/echod.db") as database:
+            entries = EntryStore(database)
+            with site.engine().open_read_only(site.role) as session:
+                consolidate.preload_findings(session, cache, terms, entries, time.time)
+            if change == "memory":
+                site.write("MEMORY.md", MEMORY_HEADER + learning_text("another one"))
+            if change == "pin":
+                entries.pin(site.role.store.key, [site.ids()["there before"]], TODAY + timedelta(days=3))
+            site.jobs += 1
+            resources = JobResources(site.jobs, site.engine(), entries, POLICY, no_gate, time.time, allow_writes=True)
+            with resources.open_role(site.role) as context:
+                outcome = consolidate.run(context, terms, cache)
+        assert isinstance(outcome, JobDone), outcome
+        assert len(planned) == (1 if change == "nothing" else 2)
+        assert f"new while {change} changes" in site.memory
+        assert ("another one" in site.memory) == (change == "memory")

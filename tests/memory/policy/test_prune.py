@@ -262,6 +262,37 @@ def test_learnings_are_condensed_to_one_line_each_without_cutting_a_sentence() -
     )
 
 
+def short_entries(count: int, *, above: str = "") -> Document:
+    lesson = "## Inscribed \u2014 Lesson {0} (2026-11-01)\n**Source**: `s`\n- Always close `pool_{0}` in teardown.\n\n"
+    return memory_document(above, "".join(lesson.format(number) for number in range(count)))
+
+
+def test_blank_lines_between_entries_go_before_a_learning_does() -> None:
+    document = short_entries(8)
+    lines = count_document_lines(document)
+
+    after = pruned_document(prune_plan(document, limit=lines - 3))
+
+    assert [block.entry.title for block in after.blocks if block.entry] == [f"Lesson {n}" for n in range(8)]
+    assert sum(not block.text.endswith("\n\n") for block in after.blocks) >= 3
+    assert parse(after.render()) == after
+    assert prune_plan(after, limit=lines - 3).memory is None
+
+
+def test_blank_lines_above_an_underlined_heading_stay() -> None:
+    document = short_entries(8)
+    underlined = "A part of mine\n==============\n\nA paragraph of mine.\n"
+    read = parse(document.render() + underlined.encode())
+    assert isinstance(read, Document)
+    assert read.blocks[-1].text == underlined
+
+    plan = prune_plan(read, limit=count_document_lines(read) - 3)
+
+    after = read if plan.memory is None else parse(plan.memory)
+    assert isinstance(after, Document)
+    assert after.blocks[-1].text == underlined
+
+
 def test_code_and_tables_stay_with_their_learning() -> None:
     table = "| call | answer |\n|---|---|\n| open | no |\n| close | yes |"
     body = f"1. Close it as in the table:\n\n   {table.replace(chr(10), chr(10) + '   ')}\n\n2. Run this:\n\n   ```sh\n   a\n\n   b\n   ```\n"
