@@ -232,7 +232,7 @@ class _UserDirectory(NamedTuple):
     variable: str
     default: str
     kind: str
-    """What platformdirs calls it."""
+    """The name that platformdirs gives it."""
 
 
 _STATE_HOME: Final = _UserDirectory("XDG_STATE_HOME", ".local/state", "state")

@@ -67,7 +67,7 @@ def _parse_shared(data: bytes) -> Document | Unreadable:
 
 
 class VersionParser:
-    """Parse versions of one file, with the result of `parse`. What several of them contain is read once."""
+    """Parse versions of one file, with the result of `parse`. A block that several of them contain is read once."""
 
     def __init__(self) -> None:
         self._partial_entries: dict[str, forms.PartialEntry | None] = {}

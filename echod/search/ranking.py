@@ -51,7 +51,7 @@ _MAX_SIMILAR_ROWS: Final = 100
 _SIMILAR_ROW_BUDGET: Final = 300
 """How many rows with similar words are read, those of the rarest words first. A small memory has fewer."""
 _MAX_COMMON_ROWS: Final = 20 * ROW_BUDGET
-"""A word with more rows is not read if the query has a rarer one, since it hardly tells documents apart."""
+"""A word with more rows is not read if the query has a rarer one, since it hardly separates documents."""
 _ROWS_PER_COLLECTION: Final = DOCUMENTS_PER_COLLECTION * PASSAGES_PER_DOCUMENT
 _MAX_ROW: Final = (1 << 63) - 1
 _MAX_SEPARATE_COLLECTIONS: Final = 8
@@ -76,7 +76,7 @@ class _WordRows(NamedTuple):
 
 
 class TermCache:
-    """What earlier queries read of an index: counts, rows and similar words. Kept as long as the index is unchanged.
+    """The parts of an index that earlier queries read: counts, rows and similar words. Kept as long as the index is unchanged.
 
     A process that answers many searches reads the common words of a memory once. For one connection.
     """

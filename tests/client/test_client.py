@@ -78,7 +78,7 @@ def test_a_sub_agent_is_archived_with_its_session(client: Client) -> None:
     archives = client.home.state / "data/sessions"
     task = {"description": "look around", "prompt": "Count the drawers.", "subagent_type": "general-purpose"}
     with running_daemon(client.home):
-        turns = [ToolCall("Task", task), "There are seven drawers.", "The agent counted them."]
+        turns: list[Turn] = [ToolCall("Task", task), "There are seven drawers.", "The agent counted them."]
         client.session("Let an agent count.", turns, "--allowedTools", "Task,Agent")
 
         until(lambda: list(archives.glob("*/memory/conversations/conversation-001.md")), "the archive")

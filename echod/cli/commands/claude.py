@@ -146,7 +146,7 @@ def setup(ctx: click.Context, *, summary: bool | None, init: bool | None, dry_ru
 
 
 def _plan_setup(context: CommandContext, *, summary: bool | None, init: bool | None, asks: bool) -> _Setup:
-    """Return the steps that are missing. What no option decides is asked, or left out where nobody can answer.
+    """Return the steps that are missing. A step that no option decides is asked for, or left out without a terminal.
 
     Raises:
         UsageError: a memory is wanted where none can be.
@@ -355,7 +355,7 @@ def _read_event_counts(context: CommandContext) -> tuple[EventCount, ...]:
 
 
 def _check_hook_events(context: CommandContext) -> Check:
-    """Check whether hooks have reported anything. What they report waits in the spool until a service reads it."""
+    """Check whether hooks have reported anything. Their reports wait in the spool until a service reads them."""
     counts = _read_event_counts(context)
     if counts:
         last = max(counts, key=lambda count: count.last_at)
