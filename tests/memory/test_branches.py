@@ -349,8 +349,8 @@ def check_random_history(seed: int) -> None:
     one, other = random_branch(rng, 1, texts), random_branch(rng, 2, texts)
     result = check_merge(base, one, other, seed)
     # A criss-cross: git merges the bases first, and both sides have merged and gone on.
-    sides = [file_of(*blocks(result), entry(f"later{number}", day=9)) for number in (1, 2)]
-    check_merge(merged(base, one, other).as_base(), *sides, seed)
+    later, much_later = (file_of(*blocks(result), entry(f"later{number}", day=9)) for number in (1, 2))
+    check_merge(merged(base, one, other).as_base(), later, much_later, seed)
     assert clean(base, result, result) == result, seed
 
 
