@@ -148,7 +148,8 @@ def _merge_file(
     remote, base = strip_secrets(incoming.remote[name], include_protected=True), incoming.base.get(name, b"")
     if file.data is None:
         return _Merged(remote)
-    if remote in (base, file.text):
+    forgotten = forgotten_only_in(archives[1], archives[0]) if name == MEMORY_FILE else set()
+    if remote == file.text or (remote == base and not forgotten):
         return _Merged(file.text)
     branches = merge_branches(base, file.text, remote)
     if isinstance(branches, MergeFailure):
@@ -157,7 +158,7 @@ def _merge_file(
     here, there, after = (_readable(name, text) for text in (file.text, remote, data))
     if name == MEMORY_FILE:
         kept = without_forgotten(after, here, forgotten_only_in(archives[0], archives[1]))
-        kept = without_forgotten(kept, there, forgotten_only_in(archives[1], archives[0]))
+        kept = without_forgotten(kept, there, forgotten)
         if kept != after:
             remaining = Counter(map(block_content, kept.blocks))
             # Also the text that only the remote has: someone wrote it after the entry was forgotten here.
