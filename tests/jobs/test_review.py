@@ -22,7 +22,7 @@ from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem
 from echod.jobs import answer_review, consolidate, prune
 from echod.jobs.base import JobDeferred, JobDone, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache, consolidate_selected, preview_selected
-from echod.memory.consolidation.plan import ConsolidationPlan
+from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
@@ -583,7 +583,7 @@ def test_a_plan_from_before_the_lock_is_used_only_while_nothing_has_changed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     site, planned = ReviewSite(tmp_path), list[bytes | None]()
-    original = consolidate.plan_consolidation
+    original = plan_consolidation
 
     def counted(role: str, memory: bytes | None, *others: Any, **more: Any) -> Any:
         planned.append(memory)

@@ -238,17 +238,11 @@ def _condense(draft: PruneDraft) -> None:
 
 
 def _close_gaps(draft: PruneDraft) -> None:
-    """Remove the blank lines between entries before a learning leaves for want of a line.
-
-    The paragraphs of an opaque block would become part of an entry above it, so that all gaps above one stay.
-    """
-    opaque = (i for i in draft.remaining() if draft.block(i).entry is None and not draft.block(i).text.startswith("#"))
-    last_opaque = max(opaque, default=-1)
+    """Remove the blank lines between entries before a learning leaves for want of a line. Every block has a heading."""
     for status in _in_removal_order(draft.removable([Layer.INSCRIBED])):
         if not draft.is_over_limit():
             return
-        if status.index > last_opaque:
-            draft.replace(status.index, without_gap(draft.block(status.index)), Rule.LAYOUT)
+        draft.replace(status.index, without_gap(draft.block(status.index)), Rule.CONDENSED)
 
 
 @dataclass(frozen=True, slots=True)
