@@ -52,6 +52,15 @@ def draw_screen(text: str) -> None:
     sys.stdout.flush()
 
 
+BLOCKS = " ▁▂▃▄▅▆▇█"
+"""Characters of growing height, from nothing to full."""
+
+
+def block(value: int, highest: int) -> str:
+    """Return a block character as high as `value` is of `highest`. Something is never drawn as nothing."""
+    return BLOCKS[max(1, round(value * (len(BLOCKS) - 1) / highest)) if value else 0]
+
+
 _CLEAR_SCREEN = b"\x1b[H\x1b[2J"
 
 

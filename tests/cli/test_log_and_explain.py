@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.cli.output import BLOCKS, block
 from tests.support import Home, finding_text, make_project
 
 MEMORY_HEADER = "<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
@@ -87,3 +88,25 @@ def test_show_lists_what_no_rule_may_touch(home: Home, project: Path) -> None:
         "Only you change:\n  1 etched (by their layer)\n  1 other section that echod does not manage, 4 lines" in screen
     )
     assert "## Old notes" in screen
+
+
+def test_show_draws_the_lines_of_a_role_over_time(home: Home, project: Path) -> None:
+    assert "lines since" not in home.run("show", "reviewer", project)
+    home.run("forget", entry_id(home, project, "Retries need a key"), project, "--yes")
+    home.run("undo", "--last", project, "--yes")
+
+    screen = home.echod("show", "reviewer", project, LC_ALL="C.UTF-8").stdout
+    ascii_screen = home.echod("show", "reviewer", project, PYTHONIOENCODING="ascii").stdout
+
+    (line,) = [line.strip() for line in screen.splitlines() if "lines since" in line]
+    blocks, start, _, end, *_ = line.split()
+    assert (blocks[0], blocks[2], len(blocks)) == ("█", "█", 3)
+    assert blocks[1] in BLOCKS[1:-1]
+    assert start == end
+    assert "lines since" not in ascii_screen
+    assert "\\u25" not in ascii_screen
+
+
+@pytest.mark.parametrize(("value", "expected"), [(0, " "), (1, "▁"), (50, "▄"), (100, "█")])
+def test_a_block_is_as_high_as_its_share_and_something_is_never_nothing(value: int, expected: str) -> None:
+    assert block(value, 100) == expected

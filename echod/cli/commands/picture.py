@@ -15,7 +15,7 @@ from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH
-from echod.cli.output import WIDTH, problem_line, sanitize, short_path, wrap
+from echod.cli.output import BLOCKS, WIDTH, block, problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import list_roles_of, select_stores
 from echod.clock import local_date, local_datetime
@@ -56,8 +56,7 @@ _LABEL = 14
 _HEIGHT = 6
 _MAX_STRETCH = 4
 _MAX_LISTED = 8
-_BLOCKS = " ▁▂▃▄▅▆▇█"
-_FULL = len(_BLOCKS) - 1
+_FULL = len(BLOCKS) - 1
 _UNKNOWN, _LIMIT = "·", "╌"
 _MAX_JSON_PERIODS = 800
 _MAX_PAGE_PERIODS = 120
@@ -287,7 +286,7 @@ def _draw_total(picture: RolePicture, stretch: int) -> Iterator[str]:
                 continue
             filled = period.lines.total * _HEIGHT * _FULL / highest - row * _FULL
             level = max(0, min(_FULL, _visible_eighths(filled)))
-            cells.append(_BLOCKS[level] if level or row != limit_row else _LIMIT)
+            cells.append(BLOCKS[level] if level or row != limit_row else _LIMIT)
         label = str(highest) if row == _HEIGHT - 1 else "0" if row == 0 else ""
         if row == limit_row and picture.limit is not None and picture.limit != highest:
             label = f"limit {picture.limit}"
@@ -329,13 +328,9 @@ def _draw_events(picture: RolePicture, stretch: int) -> Iterator[str]:
 
 
 def _row(label: str, values: Sequence[int | None], highest: int, stretch: int, *, total: bool = False) -> str:
-    cells = [_UNKNOWN if value is None else _BLOCKS[_level(value, highest)] for value in values]
+    cells = [_UNKNOWN if value is None else block(value, highest) for value in values]
     number = sum(value or 0 for value in values) if total else values[-1]
     return f"{label:>{_LABEL}} {_stretched(cells, stretch)} {'?' if number is None else number}"
-
-
-def _level(value: int, highest: int) -> int:
-    return max(1, round(value * _FULL / highest)) if value else 0
 
 
 def _stretched(cells: Sequence[str], stretch: int) -> str:

@@ -30,7 +30,7 @@ replace_option = click.option(
 def service() -> None:
     """Install and control the background service.
 
-    It is a user service of systemd. On macOS it is an agent of launchd, which is experimental: it was never tried there.
+    It is a user service of systemd. On macOS it is an agent of launchd, which is experimental: it was never run there.
     """
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from textwrap import shorten
@@ -21,6 +22,7 @@ from echod.cli.context import CommandContext
 from echod.cli.evidence import evidence_lines, evidence_of
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import (
+    block,
     fit_path,
     format_timestamp,
     iso_date,
@@ -69,6 +71,8 @@ from echod.store.layout import Role, Store, global_root, list_findings_files
 _BAR_WIDTH = 20
 _MAX_UNMANAGED = 8
 _NAME_WIDTH = 14
+_MIN_SIZES, _MAX_SIZES = 2, 24
+"""The number of sizes that are drawn over time."""
 _BACKTICK_RUN = re.compile(r"`{3,}")
 
 
@@ -99,7 +103,11 @@ def show(context: CommandContext, *, target: str | None, path: Path | None, in_g
             text = _global_memory_screen(report) if isinstance(scope, GlobalScope) else _roles_screen(report.roles)
         elif named := [role for role in roles if role.name == target]:
             report = _roles_report(read_context, named)
-            text = "\n\n".join(_role_entries_screen(role, report.entries) for role in report.roles)
+            growth = [_growth_line(read_context, role) for role in named]
+            text = "\n\n".join(
+                _role_entries_screen(role, report.entries, line)
+                for role, line in zip(report.roles, growth, strict=True)
+            )
         else:
             report = _entry_report(context, read_context, find_entry(context, read_context, scope, target))
             text = "\n".join(_entry_details(report, context.now()))
@@ -264,12 +272,45 @@ def _global_memory_screen(report: ShowReport) -> str:
     return "\n\n".join(screens)
 
 
-def _role_entries_screen(role: ShownRole, entries: Iterable[ShownEntry]) -> str:
+def _growth_line(read_context: ReadContext, role: Role) -> str:
+    """Return the lines of a memory file over time, as blocks: before and after each change of it that is known.
+
+    Returns "" if nothing has changed, or if the output cannot show blocks.
+    """
+    sizes: list[int] = []
+    since = 0.0
+    for commit in read_context.reader.memory_commits(role):
+        since = since or commit.info.at
+        for document in (commit.before, commit.after):
+            lines = count_document_lines(document)
+            sizes += [lines] if not sizes or sizes[-1] != lines else []
+    shown = sizes[-_MAX_SIZES:]
+    if len(shown) < _MIN_SIZES:
+        return ""
+    blocks = "".join(block(size, max(shown)) for size in shown)
+    try:
+        blocks.encode(sys.stdout.encoding or "ascii")
+    except UnicodeEncodeError:
+        return ""
+    return wrap(
+        f"{blocks}  {shown[0]} to {shown[-1]} lines since {local_date(since)} (echod picture)",
+        indent=f"  {'':<{_NAME_WIDTH}} ",
+    )
+
+
+def _role_entries_screen(role: ShownRole, entries: Iterable[ShownEntry], growth: str = "") -> str:
     """Format a role, its entries in file order, and the parts that no rule changes."""
     own = [entry for entry in entries if (entry.store, entry.role) == (role.store, role.name)]
     header = [f"\n{'id':<{len(own[0].id)}}  {'layer':<12} {'date':<10} lines  title"] if own else []
     return "\n".join(
-        [fit_path(role.store, screen_width()), *_role_lines(role), *header, *map(_entry_line, own), *_untouched(role)]
+        [
+            fit_path(role.store, screen_width()),
+            *_role_lines(role),
+            *([growth] if growth else []),
+            *header,
+            *map(_entry_line, own),
+            *_untouched(role),
+        ]
     )
 
 
