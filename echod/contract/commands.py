@@ -263,51 +263,6 @@ class LogReport(NamedTuple):
     schema: int = SCHEMA
 
 
-class IgnoredReportText(NamedTuple):
-    """A part of a report that is not taken. `injected`: it was not written by the run, or instructs agents."""
-
-    line: int
-    name: str
-    reason: str
-    injected: bool
-
-
-class IngestedReport(NamedTuple):
-    """A report: its new findings, those that were read before, and its statements about findings of other reports.
-
-    `unmatched` counts statements about findings that no report contains. `problem` is why the file was not read.
-    """
-
-    path: str
-    role: str
-    findings: int
-    known: int
-    resolutions: int
-    unmatched: int
-    ignored: tuple[IgnoredReportText, ...] = ()
-    problem: str | None = None
-
-
-class IngestedEntry(NamedTuple):
-    """A learning for the memory. `cause` is `recurring`, `confirmed`, `not a problem`, or `summary` (of the month)."""
-
-    store: str
-    role: str
-    layer: str
-    title: str
-    cause: str
-    runs: int
-
-
-class IngestReport(NamedTuple):
-    """`echod ingest`. `jobs` are the numbers of the jobs that did it; empty for a dry run."""
-
-    reports: tuple[IngestedReport, ...] = ()
-    entries: tuple[IngestedEntry, ...] = ()
-    jobs: tuple[int, ...] = ()
-    schema: int = SCHEMA
-
-
 class PacksReport(NamedTuple):
     """`echod packs list` and `echod packs status`. `problems` are sentences about registries and manifests."""
 

@@ -1,4 +1,4 @@
-"""The values that `echod sessions ... --json` prints. Times are ISO 8601 with zone."""
+"""The values that `echod sessions ... --json` and `echod ingest --json` print. Times are ISO 8601 with zone."""
 
 from __future__ import annotations
 
@@ -154,4 +154,49 @@ class DistillReport(NamedTuple):
     percent: int
     suggestions: tuple[str, ...]
     movable: tuple[str, ...]
+    schema: int = SCHEMA
+
+
+class IgnoredReportText(NamedTuple):
+    """A part of a report that is not taken. `injected`: it was not written by the run, or instructs agents."""
+
+    line: int
+    name: str
+    reason: str
+    injected: bool
+
+
+class IngestedReport(NamedTuple):
+    """A report: its new findings, those that were read before, and its statements about findings of other reports.
+
+    `unmatched` counts statements about findings that no report contains. `problem` is why the file was not read.
+    """
+
+    path: str
+    role: str
+    findings: int
+    known: int
+    resolutions: int
+    unmatched: int
+    ignored: tuple[IgnoredReportText, ...] = ()
+    problem: str | None = None
+
+
+class IngestedEntry(NamedTuple):
+    """A learning for the memory. `cause` is `recurring`, `confirmed`, `not a problem`, or `summary` (of the month)."""
+
+    store: str
+    role: str
+    layer: str
+    title: str
+    cause: str
+    runs: int
+
+
+class IngestReport(NamedTuple):
+    """`echod ingest`. `jobs` are the numbers of the jobs that did it; empty for a dry run."""
+
+    reports: tuple[IngestedReport, ...] = ()
+    entries: tuple[IngestedEntry, ...] = ()
+    jobs: tuple[int, ...] = ()
     schema: int = SCHEMA

@@ -76,7 +76,7 @@ class _WordRows(NamedTuple):
 
 
 class TermCache:
-    """The parts of an index that earlier queries read: counts, rows and similar words. Kept as long as the index is unchanged.
+    """Parts of an index that earlier queries read: counts, rows and similar words. Kept while the index is unchanged.
 
     A process that answers many searches reads the common words of a memory once. For one connection.
     """

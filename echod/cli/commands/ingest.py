@@ -17,7 +17,7 @@ from echod.cli.output import sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.clock import local_date
 from echod.contract.codec import to_json
-from echod.contract.commands import IgnoredReportText, IngestedEntry, IngestedReport, IngestReport
+from echod.contract.sessions import IgnoredReportText, IngestedEntry, IngestedReport, IngestReport
 from echod.errors import UsageError, os_reason
 from echod.jobs.ingest import IngestPlan, IngestSources, plan_ingest, read_sources, run
 from echod.memory.text import pluralize
