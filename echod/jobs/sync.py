@@ -146,24 +146,25 @@ def _merge_file(
     role: str, name: str, incoming: Incoming, file: Snapshot, archives: tuple[list[bytes], list[bytes]], today: date
 ) -> _Merged:
     remote, base = strip_secrets(incoming.remote[name], include_protected=True), incoming.base.get(name, b"")
+    forgotten_here = forgotten_only_in(*archives) if name == MEMORY_FILE else set()
+    forgotten_there = forgotten_only_in(archives[1], archives[0]) if name == MEMORY_FILE else set()
     if file.data is None:
-        return _Merged(remote)
-    forgotten = forgotten_only_in(archives[1], archives[0]) if name == MEMORY_FILE else set()
-    if remote == file.text or (remote == base and not forgotten):
+        if not forgotten_here:
+            return _Merged(remote)
+    elif remote == file.text or (remote == base and not forgotten_there):
         return _Merged(file.text)
     branches = merge_branches(base, file.text, remote)
     if isinstance(branches, MergeFailure):
         raise _LeftAloneError(f"{name} of the role {role} cannot be merged: {branches.reason}")
-    data, overridden = (remote, ()) if file.text == base else branches.with_newer()
+    is_older = file.data is None or file.text == base
+    data, overridden = (remote, ()) if is_older else branches.with_newer()
     here, there, after = (_readable(name, text) for text in (file.text, remote, data))
-    if name == MEMORY_FILE:
-        kept = without_forgotten(after, here, forgotten_only_in(archives[0], archives[1]))
-        kept = without_forgotten(kept, there, forgotten)
-        if kept != after:
-            remaining = Counter(map(block_content, kept.blocks))
-            # Also the text that only the remote has: someone wrote it after the entry was forgotten here.
-            overridden += tuple(b.text for b in after.blocks if not _take(remaining, block_content(b)))
-            data, after = kept.render(), kept
+    kept = without_forgotten(without_forgotten(after, here, forgotten_here), there, forgotten_there)
+    if kept != after:
+        remaining = Counter(map(block_content, kept.blocks))
+        # Also the text that only the remote has: someone wrote it after the entry was forgotten here.
+        overridden += tuple(b.text for b in after.blocks if not _take(remaining, block_content(b)))
+        data, after = kept.render(), kept
     return _archive_losses(role, name, (here, after), data, overridden, today)
 
 

@@ -360,6 +360,32 @@ def test_the_first_entry_that_is_ever_forgotten_does_not_come_back_with_an_edit_
         assert "- Edited elsewhere." in _lines(collect(one.project))
 
 
+def test_an_entry_that_healing_brought_back_goes_once_the_others_forgot_it(tmp_path: Path) -> None:
+    with clones(tmp_path, 2, fast=True) as (one, two):
+        one.add(entry("alpha"))
+        settle([one, two])
+        memory = (two.project / ECHO).read_text()
+        two.edit(random.Random(1), lambda _: "")
+        two.sync()
+        assert one.remove(random.Random(1), Rule.FORGOTTEN) == "alpha"
+        one.sync()
+        (two.project / ECHO).write_text(memory)  # as the healing of young entries does
+        settle([two, one])
+        assert one.document.blocks == two.document.blocks == ()
+
+
+def test_a_forgotten_entry_does_not_come_back_with_a_deleted_file(tmp_path: Path) -> None:
+    with clones(tmp_path, 2, fast=True) as (one, two):
+        one.add(entry("alpha"))
+        one.add(entry("beta", day=2))
+        settle([one, two])
+        assert one.remove(random.Random(1), Rule.FORGOTTEN) == "alpha"
+        (one.project / ECHO).unlink()
+        settle([one, two])
+        assert [block.entry.title for block in one.document.blocks if block.entry] == ["beta"]
+        assert collect(one.project) == collect(two.project)
+
+
 @pytest.mark.parametrize("count", [1, 2])
 @pytest.mark.parametrize("step", list(CommitStep))
 def test_a_pull_that_is_killed_at_any_step_of_its_commit_is_completed_by_the_next(
