@@ -33,7 +33,7 @@ _MAX_TITLE_LENGTH: Final = 100
 _MAX_SOURCE_LENGTH: Final = 200
 _DEFAULT_CONFIDENCE: Final = 0.5
 
-_CODE_SPAN = re.compile(r"(`+)(?!`)(.+?)(?<!`)\1(?!`)", re.DOTALL)
+_CODE_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`)(.{1,1000}?)(?<!`)\1(?!`)", re.DOTALL)
 _FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 # Everything that is no plain word: it contains a digit, a sign of paths and identifiers, or a capital after its start.
 _TOKEN = re.compile(r"[^\s`\"'()\[\]{}<>,;!?*\u201c\u201d\u2018\u2019]+")

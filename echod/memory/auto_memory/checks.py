@@ -50,8 +50,7 @@ _MIN_PROSE_LINES: Final = 5
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
 _BACKUP_NAME = re.compile(r".*(?:\.(?:bak|backup|orig|old|tmp)(?:\.\d+)?|~)")
 _CUT_VALUE = re.compile(r"[^\"'|>\[{&*!#][^\n]*?[ \t]#")
-_STRUCTURE = re.compile(r"\s*(?:#{1,6}\s.*|-{3,}|<!--.*)?\s*")
-_ITEM = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s.*")
+_STRUCTURE = re.compile(r"(?<!\s)\s*+(?:#{1,6}\s.*|-{3,}\s*|<!--.*)?")
 _NO_TARGET = frozenset({"", "none", "null", "n/a", "-"})
 _COMMON_TEXT = (
     "a about all an and any are as at be by can code details do for from general how if in info information into is it "
