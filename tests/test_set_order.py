@@ -14,8 +14,10 @@ PACKAGE = Path(echod.__file__).parent
 
 REVIEWED = {
     "app/import_access.py": "keys that one value gets",
+    "cli/commands/picture.py": "ends in a sort by names that occur once",
     "files.py": "entries of a cache are dropped",
     "inspection/secrets.py": "counts are dropped",
+    "jobs/ingest.py": "ends in a sort by names that occur once",
     "memory/conservation.py": "collected by their first lines, into sets",
     "memory/entry_matching.py": "only candidates without a rival count",
     "memory/evidence/fingerprint.py": "a table, read by its keys",

@@ -44,6 +44,8 @@ def main() -> NoReturn:
 
         is_search = sys.argv[1:2] == ["search"]
         if is_search:
+            import gc
+
             gc.disable()
         code = run(sys.argv[1:])
         if is_search:

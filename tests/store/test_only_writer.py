@@ -15,6 +15,8 @@ PACKAGE = Path(echod.__file__).parent
 OWN_FILES_ONLY = {
     "app/forget_project.py": "what echod stores about a project, when it is removed",
     "app/import_access.py": "the copy of the plugin's database, in a temporary directory",
+    "auto_memory/changes.py": "the memory of Claude Code and records of its changes, when the user asks for a repair",
+    "auto_memory/copies.py": "copies of the memory of Claude Code in the state directory",
     "cli": "the service unit, the list of projects and the user's own settings",
     "daemon": "locks, heartbeat, canary and snapshot in the runtime directory",
     "files.py": "small files in the runtime directory",

@@ -28,7 +28,9 @@ MEMORY_TYPES: Final = ("user", "feedback", "project", "reference")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
 _COMMENT_START = re.compile(r" {0,3}<!--")
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_LINK = re.compile(r"\[(?P<title>[^\]\n]{1,400})\]\((?P<target><[^>\n]{1,400}>|[^)\s]{1,400})(?:\s{1,9}[\"'][^)\n]{0,400})?\)")
+_LINK = re.compile(
+    r"\[(?P<title>[^\]\n]{1,400})\]\((?P<target><[^>\n]{1,400}>|[^)\s]{1,400})(?:\s{1,9}[\"'][^)\n]{0,400})?\)"
+)
 _POINTER = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
 _WIKI_LINK = re.compile(r"\[\[([^\[\]\n|#]{1,200})(?:[|#][^\]\n]{0,200})?\]\]")
 _URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
