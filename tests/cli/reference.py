@@ -149,7 +149,9 @@ def _manual_command(path: tuple[str, ...]) -> str:
         assert found is not None
         command = found
     paragraphs = (" ".join(part.split()) for part in (command.help or "").split("\n\n"))
-    usage = " ".join(command.collect_usage_pieces(click.Context(command)))
+    # A command keeps the help option that it makes here.
+    context = click.Context(command, help_option_names=["-h", "--help"])
+    usage = " ".join(command.collect_usage_pieces(context))
     return "".join(
         [
             f".SS echod {_roff(' '.join(path))} {_roff(usage)}\n",

@@ -315,6 +315,9 @@ def test_settings_are_left_to_the_command(plain: Desk, monkeypatch: pytest.Monke
 
 
 def test_the_quick_search_shows_a_change_at_once(plain: Desk, capsys: pytest.CaptureFixture[str]) -> None:
+    assert not search_quickly(["walnut"], os.environ)  # the first search shows its progress
+    plain.run("search", "walnut")
+    capsys.readouterr()
     assert search_quickly(["walnut"], os.environ)
     file = plain.write(plain.project, "reviewer", entry("Hazelnut cache", "It is warm."))
     assert search_quickly(["walnut"], os.environ)
