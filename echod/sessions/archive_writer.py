@@ -15,14 +15,13 @@ from echod.memory.conversation.archive import (
     EDGE_BYTES,
     ArchiveHeader,
     ArchiveSummary,
-    archive_name,
     find_body,
     render_head,
     render_tail,
 )
 from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.index import entry_archive, find_row, put_entry, render_entry, set_row
-from echod.memory.conversation.model import ArchiveOrigin, format_session_duration, utc_timestamp
+from echod.memory.conversation.model import ArchiveOrigin, archive_name, format_session_duration, utc_timestamp
 from echod.sessions.dialects import CHUNK_BYTES
 from echod.sessions.ingest import Intake, copy_chunks
 from echod.sessions.journal import RootJournal, RootRecord, Staged

@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple
 from echod.errors import os_reason
 from echod.files import full_fsync, open_regular, read_regular, sync_directory, write_private_durable
 from echod.log import get_logger
-from echod.memory.conversation.archive import archive_name
 from echod.memory.conversation.index import INDEX_START, find_row, put_entry, remove_entry, remove_row
+from echod.memory.conversation.model import archive_name
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.sessions.roots import EPHEMERAL, INDEX, SessionError, SessionRoot
 
