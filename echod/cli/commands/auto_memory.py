@@ -1,9 +1,13 @@
-"""Claude Code's own memory: `echod doctor --auto-memory`, `echod restore --auto-memory`, and the undo of both."""
+"""Claude Code's own memory: `echod doctor --auto-memory`, `echod restore --auto-memory`, and the undo of both.
+
+What changes files is loaded only where that is asked for, since loading it takes as long as examining a memory.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -18,13 +22,10 @@ from echod.auto_memory.places import (
     read_directory,
 )
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import format_timestamp, problem_line, sanitize, short_path, wrap
-from echod.cli.session_roots import memory_job_role
 from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.errors import UsageError, os_reason
 from echod.files import read_regular
-from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.memory.auto_memory.checks import MemoryFinding, check_directory
 from echod.memory.auto_memory.notes import (
     INDEX,
@@ -33,10 +34,13 @@ from echod.memory.auto_memory.notes import (
     MemoryDirectory,
     load_index,
 )
-from echod.memory.auto_memory.repair import IndexRepair, plan_repair
 from echod.memory.text import pluralize
 from echod.paths import claude_home
-from echod.state.job import JobKind
+
+if TYPE_CHECKING:
+    from echod.cli.execute import JobRunner, Step
+    from echod.jobs.base import JobOutcome, JobResources
+    from echod.memory.auto_memory.repair import IndexRepair
 
 _MAX_SHOWN = 12
 
@@ -120,6 +124,9 @@ def repair(context: CommandContext, path: Path | None, *, yes: bool) -> None:
         UsageError: there is no terminal to ask at.
         EchodError: a repair failed, or was refused; earlier ones are done.
     """
+    from echod.cli.execute import Change, Confirmation, WriteOptions, make_change
+    from echod.memory.auto_memory.repair import plan_repair
+
     plans = []
     for place in _find(context, path).places:
         try:
@@ -170,6 +177,8 @@ def restore(context: CommandContext, path: Path | None, *, number: int | None, d
         UsageError: there is no copy, or no directory is named and several have lost files.
         EchodError: the change failed, or was refused.
     """
+    from echod.cli.execute import Change, Confirmation, WriteOptions, make_change
+
     copies = _select_copies(context, path)
     try:
         everything = copies.copies()
@@ -264,6 +273,11 @@ def _copies_root(context: CommandContext) -> Path:
 def _job_step(
     context: CommandContext, directory: Path, kind: str, summary: str, files: Callable[[], Mapping[str, NewFile]]
 ) -> Step:
+    from echod.cli.execute import ManualJob
+    from echod.cli.session_roots import memory_job_role
+    from echod.jobs.base import JobDone
+    from echod.state.job import JobKind
+
     def step(runner: JobRunner) -> str:
         def work(resources: JobResources) -> JobOutcome:
             changes = MemoryChanges(context.paths.auto_memory)

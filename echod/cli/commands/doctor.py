@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -13,20 +14,20 @@ import click
 
 from echod import __version__
 from echod.cli import options
-from echod.cli.commands import auto_memory as own_memory
 from echod.cli.context import CommandContext
-from echod.cli.leftovers import delete_leftovers
 from echod.cli.options import PATH
 from echod.cli.output import short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.doctor import DoctorContext, run_checks
 from echod.errors import ConfigurationError, ExitCode
 from echod.memory.text import pluralize
 from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
 from echod.store.layout import Store
+
+_MAX_ALIKE = 8
+"""Findings of one kind in one directory that are printed; the others are counted, unless all are asked for."""
 
 _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
 
@@ -40,7 +41,7 @@ _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM:
     help="Delete leftovers of echod's own in projects, or repair the pointers of auto memory, after asking.",
 )
 @options.yes
-@click.option("-v", "--verbose", is_flag=True, help="List the checks that passed, too.")
+@click.option("-v", "--verbose", is_flag=True, help="List every finding, and the checks that passed.")
 @options.json
 @pass_command_context
 def doctor(
@@ -59,10 +60,16 @@ def doctor(
     that Claude Code keeps itself, and that of its subagents.
     """
     if auto_memory:
+        from echod.cli.commands import auto_memory as own_memory
+
         if fix:
             own_memory.repair(context, path, yes=yes)
         _print_report(context, own_memory.examine(context, path), verbose=verbose, json=json)
+    from echod.doctor import DoctorContext, run_checks  # loads much that --auto-memory does without
+
     if fix:
+        from echod.cli.leftovers import delete_leftovers
+
         delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
     doctor_context = DoctorContext(
         paths=context.paths,
@@ -120,12 +127,29 @@ def _report_lines(report: DoctorReport, *, verbose: bool) -> Iterator[str]:
     )
     for checks in (problems, notes, passed if verbose else []):
         if checks:
-            yield from _section_lines(checks)
+            yield from _section_lines(checks if verbose else tuple(_without_repeats(checks)))
             yield ""
     verdict = pluralize(len(problems), "problem") if problems else "No problems"
     notes_text = f", {pluralize(len(notes), 'note')}" if notes else ""
     passed_text = f"{pluralize(len(passed), 'check')} passed"
     yield f"{verdict}{notes_text}; {passed_text}{'' if verbose else ' (-v lists them)'}."
+
+
+def _without_repeats(checks: Sequence[Check]) -> Iterator[Check]:
+    """Yield the first findings of each kind in a directory; at the end, for each directory, how many others it has."""
+    seen: Counter[tuple[str, str]] = Counter()
+    hidden: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for check in checks:
+        directory = os.path.dirname(check.path or "")  # noqa: PTH120  a Path for each of thousands is slow
+        seen[directory, check.code] += 1
+        if seen[directory, check.code] <= _MAX_ALIKE:
+            yield check
+        else:
+            hidden[directory][check.code] += 1
+    for directory, counts in hidden.items():
+        kinds = ", ".join(f"{number} {code}" for code, number in counts.most_common())
+        text = f"{pluralize(counts.total(), 'more finding')} of these kinds: {kinds}"
+        yield Check("", checks[0].result, text, "List all of them with -v or --json.", directory or None)
 
 
 def _section_lines(checks: Sequence[Check]) -> Iterator[str]:

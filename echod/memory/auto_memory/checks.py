@@ -44,7 +44,7 @@ _MIN_WORDS: Final = 3
 _MAX_QUOTED: Final = 80
 _MIN_BODY_WORDS: Final = 6
 _ROUNDING: Final = 1e-9
-_PLAIN_WORD = re.compile(r"\w+")
+_SEPARATORS: Final = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
 _MAX_PROSE_SHARE: Final = 0.4
 _MIN_PROSE_LINES: Final = 5
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
@@ -167,9 +167,10 @@ def _check_order(contents: _Contents) -> Iterator[MemoryFinding]:
     known = [(pointer, by_name[pointer.target]) for pointer in contents.pointers if pointer.target in by_name]
     loaded = [note for pointer, note in known if contents.loaded.loads(pointer.line)]
     cut = [(pointer, note) for pointer, note in known if not contents.loaded.loads(pointer.line)]
+    loaded_older = {superseded[note.name]: note.name for note in reversed(loaded) if note.name in superseded}
     for pointer, note in cut:
-        if replaced := next((other for other in loaded if superseded.get(other.name) == note.name), None):
-            text = f'"{pointer.title}" is cut off, while {replaced.name}, which it supersedes, is loaded.'
+        if (older := loaded_older.get(note.name)) is not None:
+            text = f'"{pointer.title}" is cut off, while {older}, which it supersedes, is loaded.'
             yield MemoryFinding("auto-order", INDEX, pointer.line, text, "Put the newer one first.")
     oldest = min((note.changed_at for note in loaded), default=None)
     if oldest is None:
@@ -453,13 +454,14 @@ def similar_pairs(words: Mapping[int, frozenset[str]], threshold: float) -> Iter
     counts = Counter(chain.from_iterable(words.values()))
     ranks = {word: rank for rank, word in enumerate(sorted(counts, key=lambda word: (counts[word], word)))}
     holders: defaultdict[str, list[int]] = defaultdict(list)
+    needed = {number: _shared_words(len(found)) for number, found in words.items()}
     for number in sorted(words, key=lambda key: (len(words[key]), key)):
         own = sorted(words[number], key=ranks.__getitem__)
         if not own:
             continue
-        rarest = own[: len(own) - ceil(threshold * len(own)) + _shared_words(len(own))]
+        rarest = own[: len(own) - ceil(threshold * len(own)) + needed[number]]
         hits = Counter(chain.from_iterable(holders[word] for word in rarest))
-        candidates = sorted(other for other, count in hits.items() if count >= _shared_words(len(words[other])))
+        candidates = sorted(other for other, count in hits.items() if count >= needed[other])
         partner = next((other for other in candidates if _is_similar(own, words[other], threshold)), None)
         if partner is not None:
             yield max(number, partner), min(number, partner)
@@ -486,4 +488,4 @@ def _is_similar(own: Sequence[str], other: frozenset[str], threshold: float) -> 
 
 def _words_of(text: str) -> frozenset[str]:
     """Return the words of a text; a text of other scripts than Latin is taken apart more carefully."""
-    return frozenset(_PLAIN_WORD.findall(text.lower()) if text.isascii() else tokenize(fold(text)))
+    return frozenset(text.lower().translate(_SEPARATORS).split() if text.isascii() else tokenize(fold(text)))
