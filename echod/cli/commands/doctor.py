@@ -13,15 +13,33 @@ from typing import NoReturn
 import click
 
 from echod import __version__
+from echod.auto_memory.copies import CopyError, MemoryCopies, copied_directories
+from echod.auto_memory.places import (
+    FoundPlaces,
+    default_directory,
+    find_places,
+    is_disabled,
+    memory_project,
+    read_directory,
+)
 from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.options import PATH
-from echod.cli.output import short_path, wrap
+from echod.cli.output import sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.errors import ConfigurationError, ExitCode
+from echod.errors import ConfigurationError, ExitCode, os_reason
+from echod.memory.auto_memory.checks import MemoryFinding, check_directory
+from echod.memory.auto_memory.notes import (
+    INDEX,
+    MAX_LOADED_CHARACTERS,
+    MAX_LOADED_LINES,
+    MemoryDirectory,
+    load_index,
+)
 from echod.memory.text import pluralize
+from echod.paths import claude_home
 from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
 from echod.store.layout import Store
@@ -60,11 +78,11 @@ def doctor(
     that Claude Code keeps itself, and that of its subagents.
     """
     if auto_memory:
-        from echod.cli.commands import auto_memory as own_memory
-
         if fix:
-            own_memory.repair(context, path, yes=yes)
-        _print_report(context, own_memory.examine(context, path), verbose=verbose, json=json)
+            from echod.cli.commands.auto_memory import repair
+
+            repair(context, path, yes=yes)
+        _print_report(context, examine_memory(context, path), verbose=verbose, json=json)
     from echod.doctor import DoctorContext, run_checks  # loads much that --auto-memory does without
 
     if fix:
@@ -172,3 +190,81 @@ def _check_lines(check: Check) -> Iterator[str]:
     yield from (wrap(line.strip(), indent="    ") for line in others if line.strip())
     if check.fix:
         yield wrap(check.fix, indent="    > ", hang="      ")
+
+
+# Auto memory
+
+
+def examine_memory(context: CommandContext, path: Path | None) -> DoctorReport:
+    """Return every finding about the auto memory of one project, or of all. Reads only."""
+    found = find_memory_places(context, path)
+    home = claude_home(context.environ)
+    checks: list[Check] = []
+    if (reason := is_disabled(home, context.environ)) is not None:
+        checks.append(Check("auto-disabled", CheckResult.NOTE, f"Auto memory is switched off by {reason}.", ""))
+    checks += [_to_check(finding, file) for file, finding in found.findings]
+    for place in found.places:
+        try:
+            directory = read_directory(place.path)
+        except OSError as error:
+            text = f"The directory cannot be listed: {os_reason(error)}."
+            checks.append(Check("auto-unreadable", CheckResult.PROBLEM, text, "", str(place.path)))
+            continue
+        # The index first, and every file once.
+        findings = sorted(check_directory(directory, context.now()), key=lambda one: (one.file != INDEX, one.file))
+        checks.append(_memory_summary(place.path, place.source, directory))
+        checks += [_to_check(finding, place.path / finding.file) for finding in findings]
+    checks += _losses(context, found, path)
+    if not found.places and not checks:
+        text = "There is no auto memory here."
+        checks.append(Check("auto-none", CheckResult.NOTE, text, "Claude Code creates it with its first memory."))
+    return DoctorReport(all(check.result is not CheckResult.PROBLEM for check in checks), tuple(checks))
+
+
+def find_memory_places(context: CommandContext, path: Path | None) -> FoundPlaces:
+    """Return the directories of auto memory of one project, or of all."""
+    only = None if path is None else memory_project(context.existing_path(path))
+    projects: tuple[Path, ...] = ()
+    if only is None:
+        with context.open_read_context() as read_context:
+            projects = read_context.discover_stores().projects
+    return find_places(claude_home(context.environ), projects, only=only)
+
+
+def _to_check(finding: MemoryFinding, file: Path) -> Check:
+    result = CheckResult.PROBLEM if finding.is_problem else CheckResult.NOTE
+    return Check(finding.code, result, sanitize(finding.text), sanitize(finding.fix), str(file), finding.line)
+
+
+def _memory_summary(path: Path, source: str, directory: MemoryDirectory) -> Check:
+    text = f"{pluralize(len(directory.notes), 'file')}, {source}."
+    if directory.index_file is not None:
+        loaded = load_index(directory.index_file.text or "")
+        text = (
+            f"{pluralize(len(directory.notes), 'file')}; the index has {loaded.lines} of {MAX_LOADED_LINES} lines and "
+            f"{loaded.characters:,} of {MAX_LOADED_CHARACTERS:,} characters. It is {source}."
+        )
+    return Check("auto-memory", CheckResult.OK, text, "", str(path))
+
+
+def _losses(context: CommandContext, found: FoundPlaces, path: Path | None) -> Iterator[Check]:
+    """Yield a check for each copied directory that lost many files."""
+    root = copies_root(context)
+    selected = None
+    if path is not None:  # also if all of it is gone
+        own = default_directory(claude_home(context.environ), memory_project(context.absolute_path(path)))
+        selected = {own, *(place.path for place in found.places)}
+    for directory in copied_directories(root):
+        if selected is None or directory in selected:
+            try:
+                finding = MemoryCopies(root, directory).loss(context.now())
+            except (CopyError, OSError) as error:
+                yield Check("auto-lost", CheckResult.NOTE, f"The copies cannot be used: {error}", "", str(directory))
+                continue
+            if finding is not None:
+                yield _to_check(finding, directory)
+
+
+def copies_root(context: CommandContext) -> Path:
+    """Return the directory of the copies of auto memory."""
+    return context.paths.auto_memory / "copies"
