@@ -262,7 +262,7 @@ def _plan_lines(plan: _UndoPlan, now: float, *, max_lines: int) -> Iterator[str]
         yield (
             "  change no memory file, but restore the manifest of the pack"
             if plan.is_pack
-            else "  change nothing, since other programs have reversed it already"
+            else "  change no memory: the job changed none, or other programs have reversed it"
         )
     yield from lines[:max_lines]
     if len(lines) == max_lines + 1:

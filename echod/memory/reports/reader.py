@@ -189,8 +189,7 @@ def _iter_drafts(text: str) -> Iterator[_Draft]:
             draft, above = None, ""
             if len(heading["level"]) <= _SECTION_LEVEL:
                 section, severity = title.casefold(), severity_of(title)
-            elif not named:
-                severity = severity_of(title) or severity
+            severity = severity if named else severity_of(title) or severity
             if named:
                 draft = _Draft(number, severity, section, heading=title)
                 above = title
@@ -202,8 +201,7 @@ def _iter_drafts(text: str) -> Iterator[_Draft]:
         elif (item := ITEM.match(line)) and not (draft and draft.is_marked):
             if draft:
                 yield draft
-            title = item["title"].strip() or _title_behind(item["rest"])
-            draft, above = _Draft(number, severity, section, heading=f"{item['id']}: {title}"), ""
+            draft, above = _Draft(number, severity, section, heading=_heading_of(item)), ""
         if draft:
             draft.lines.append(line)
             if line.strip():
@@ -272,6 +270,10 @@ def _title_of(draft: _Draft, body: str) -> tuple[str, str, str]:
     plain = draft.heading or next((line for line in body.split("\n") if line.strip() and not _LABEL.match(line)), "")
     sentence = re.split(r"(?<=[.!?])\s", one_line(plain.strip("#*- ")), maxsplit=1)[0]
     return identity, sentence[: MAX_LENGTHS["title"]], ""
+
+
+def _heading_of(item: re.Match[str]) -> str:
+    return f"{item['id']}: {item['title'].strip() or _title_behind(item['rest'])}"
 
 
 def _title_behind(rest: str) -> str:
