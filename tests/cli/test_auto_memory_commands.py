@@ -222,6 +222,16 @@ def test_a_home_without_auto_memory_is_healthy(home: Home) -> None:
     assert (report["healthy"], [check["code"] for check in report["checks"]]) == (True, ["auto-none"])
 
 
+def test_a_memory_that_is_switched_off_is_noted(home: Home) -> None:
+    (home.root / "claude").mkdir()
+    (home.root / "claude/settings.json").write_text('{"autoMemoryEnabled": false}')
+
+    report = home.json("doctor", "--auto-memory")
+
+    assert [(check["code"], check["result"]) for check in report["checks"]] == [("auto-disabled", "note")]
+    assert "autoMemoryEnabled" in report["checks"][0]["text"]
+
+
 def test_a_secret_is_not_shown_in_json_either(home: Home, memory: Path) -> None:
     secret = "ghp_" + "aB3dE5gH7jK9mN1pQ3rS5tU7vW9xY1zA3bC5"
     (memory / "cache.md").write_text(FRONT.format("cache") + f"[[{secret}]]\n")
