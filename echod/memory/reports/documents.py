@@ -116,8 +116,8 @@ def read_gaps(text: str) -> tuple[ReportFinding, ...]:
     for row in _table_rows(text):
         severity = _UNMET.get(row.get("status", "").upper())
         if severity and row.get("requirement") and row.get("classification", "").upper() not in _ON_PURPOSE:
-            file, line = location_in(f"in {row.get('evidence', '')}")
-            found.append(ReportFinding("", "GAP", one_line(row["requirement"], _TEXT_LENGTH), severity, file, line))
+            file, number = location_in(f"in {row.get('evidence', '')}")
+            found.append(ReportFinding("", "GAP", one_line(row["requirement"], _TEXT_LENGTH), severity, file, number))
     return tuple(found[:MAX_ITEMS])
 
 
