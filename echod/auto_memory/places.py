@@ -32,6 +32,9 @@ from echod.sessions.transcripts import project_slug
 MAX_FILES: Final = 5_000
 _SETTING: Final = "autoMemoryDirectory"
 _MAX_DEPTH: Final = 4
+AGENT_DIRECTORIES: Final = ("agent-memory", "agent-memory-local")
+"""The directories in `.claude` of a project that have the memory of its agents."""
+
 _WRITING_TOOLS: Final = frozenset({"Write", "Edit"})
 _MEMORY_SCOPES: Final = {"user": "agent-memory", "project": "agent-memory", "local": "agent-memory-local"}
 _MANAGED: Final = Path(
@@ -91,7 +94,7 @@ def find_places(home: Path, projects: Iterable[Path], *, only: Path | None, mana
         place, found = _project_place(home, project, managed)
         findings += found
         places.setdefault(place.path, place)
-        for agent in _agent_places(project / ".claude", ("agent-memory", "agent-memory-local")):
+        for agent in _agent_places(project / ".claude", AGENT_DIRECTORIES):
             places.setdefault(agent.path, agent)
         findings += check_agents((project / ".claude/agents", home / "agents"), project / ".claude", home)
     if only is None:

@@ -284,6 +284,17 @@ class RootJournal:
     def _write(self, record: RootRecord) -> None:
         write_private_durable(self._path_of(record), json.dumps(asdict(record), ensure_ascii=False).encode())
 
+    def count_lines(self, path: str, digest: str) -> int | None:
+        """Return the lines of a content that a file has or had; None if it is not stored any more.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        for stored in (self._blobs / digest, self.root.memory / path):
+            if file_digest(stored) == digest:
+                return sum(chunk.count(b"\n") for chunk in _chunks(stored))
+        return None
+
     # Undo
 
     def undo(self, record: RootRecord, *, job: int, now: float) -> RootRecord:

@@ -122,6 +122,13 @@ SAMPLES: Mapping[str, Sample] = {
     "auto-name-twice": Sample(
         indexed(note("a"), raw("b.md", "---\nname: a\ndescription: x\n---\n")), "b.md", 2, indexed(note("a"), note("b"))
     ),
+    "auto-name-version": Sample(
+        indexed(note("deploy"), note("deploy-2025-11-02")), "deploy-2025-11-02.md", None,
+        indexed(note("error-1045"), note("error-2102")),
+    ),
+    "auto-emphasis": Sample(
+        indexed(note("a", body="\N{FIRE} " * 6)), "a.md", None, indexed(note("a", body="\N{FIRE} " * 5))
+    ),
     "auto-description-vague": Sample(
         indexed(note("a", "Some notes about the project")), "a.md", 3, indexed(note("a", "Postgres upgrade blocks CI"))
     ),
