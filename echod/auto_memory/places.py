@@ -17,6 +17,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -230,7 +231,20 @@ def read_directory(path: Path) -> MemoryDirectory:
             index = note
         else:
             notes.append(note)
-    return MemoryDirectory(index, tuple(notes), tuple(others), tuple(unreadable))
+    return MemoryDirectory(index, tuple(notes), tuple(others), tuple(unreadable), _missing_paths(notes))
+
+
+def _missing_paths(notes: Iterable[NoteFile]) -> frozenset[str]:
+    """Return the paths in the notes that do not exist. If the directory above is missing too, it may be elsewhere."""
+    named = dict.fromkeys(path for note in notes for _, path in note.named_paths())
+    return frozenset(path for path in islice(named, MAX_FILES) if _is_missing(expand_home(path)))
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        return not os.path.lexists(path) and path.parent.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def iter_files(path: Path) -> list[tuple[str, os.stat_result]]:

@@ -126,6 +126,16 @@ SAMPLES: Mapping[str, Sample] = {
         indexed(note("deploy"), note("deploy-2025-11-02")), "deploy-2025-11-02.md", None,
         indexed(note("error-1045"), note("error-2102")),
     ),
+    "auto-field": Sample(
+        indexed(note("a", extra="triggers: [deploy]\n")), "a.md", 6, indexed(note("a", extra="  triggers: [deploy]\n"))
+    ),
+    "auto-path-dead": Sample(
+        indexed(note("a", body="See `/srv/app/run.sh:12` first."))._replace(missing_paths=frozenset({"/srv/app/run.sh"})),
+        "a.md", 7,
+        indexed(note("a", body="See `/srv/app/go.sh`, `/api` and /srv/app/run.sh."))._replace(
+            missing_paths=frozenset({"/srv/app/run.sh", "/api"})
+        ),
+    ),
     "auto-emphasis": Sample(
         indexed(note("a", body="\N{FIRE} " * 6)), "a.md", None, indexed(note("a", body="\N{FIRE} " * 5))
     ),

@@ -17,6 +17,7 @@ from echod.memory.auto_memory.notes import (
     MAX_LOADED_CHARACTERS,
     MAX_LOADED_LINES,
     MEMORY_TYPES,
+    READ_FIELDS,
     LoadedIndex,
     MemoryDirectory,
     NoteFile,
@@ -274,6 +275,25 @@ def _check_cut_values(contents: _Contents) -> Iterator[MemoryFinding]:
                 )
 
 
+def _check_fields(contents: _Contents) -> Iterator[MemoryFinding]:
+    for note in contents.notes:
+        lines = (note.text or "").split("\n")
+        for field in note.written_fields:
+            is_nested = lines[field.line - 1][:1].isspace()  # what is below `metadata` is the host's own
+            if not is_nested and field.name not in READ_FIELDS:
+                text = f"Claude Code does not read the field {_quoted(field.name)}."
+                fix = "Write it into the text or the description, or remove it."
+                yield MemoryFinding("auto-field", note.name, field.line, text, fix)
+
+
+def _check_named_paths(contents: _Contents) -> Iterator[MemoryFinding]:
+    for note in contents.notes:
+        for line, path in note.named_paths():
+            if path in contents.directory.missing_paths:
+                text = f"{_quoted(path)} does not exist on this machine."
+                yield MemoryFinding("auto-path-dead", note.name, line, text, "Correct the path, or remove it.")
+
+
 def _check_names(contents: _Contents) -> Iterator[MemoryFinding]:
     by_title: dict[str, NoteFile] = {}
     for note in contents.notes:
@@ -388,6 +408,8 @@ _CHECKS: Final[tuple[Callable[[_Contents], Iterator[MemoryFinding]], ...]] = (
     _check_named,
     _check_front_matter,
     _check_cut_values,
+    _check_fields,
+    _check_named_paths,
     _check_names,
     _check_copies,
     _check_emphasis,

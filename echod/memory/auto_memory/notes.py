@@ -22,6 +22,14 @@ INDEX: Final = "MEMORY.md"
 MAX_LOADED_LINES: Final = 200
 MAX_LOADED_CHARACTERS: Final = 25_000
 
+_NAMED_PATH = re.compile(r"`((?:~/|/(?!/))[^`\s*?{}$<>|]{1,300})`")
+"""A path in back quotes that means the same from everywhere: absolute, or below the home directory."""
+
+_LINE_SUFFIX = re.compile(r":\d+(?:-\d+)?$")
+
+READ_FIELDS: Final = frozenset({"name", "description", "metadata", "type", "modified", "supersedes"})
+"""The fields of front matter that the host reads or writes, and the one by which notes replace each other."""
+
 MEMORY_TYPES: Final = ("user", "feedback", "project", "reference")
 """The types that the host gives to memories."""
 
@@ -153,17 +161,27 @@ class NoteFile:
                 if target is not None and target.endswith(".md") and not target.startswith(("/", "~", "..")):
                     yield number, target
 
+    def named_paths(self) -> Iterator[tuple[int, str]]:
+        """Yield the absolute paths, and those below the home directory, that the body names, each with its line."""
+        for number, line in enumerate(self.body.split("\n"), start=self.body_line):
+            for match in _NAMED_PATH.finditer(line):
+                path = _LINE_SUFFIX.sub("", match[1])
+                if path.count("/") > 1:  # one alone is a command or a route more often
+                    yield number, path
+
 
 class MemoryDirectory(NamedTuple):
     """A directory of auto memory. `index_file` is None if there is none; `others` are files that are no Markdown.
 
-    `unreadable` are files that could not be read, each with the reason.
+    `unreadable` are files that could not be read, each with the reason. `missing_paths` are those of `named_paths` that
+    do not exist although the directory above them does.
     """
 
     index_file: NoteFile | None
     notes: tuple[NoteFile, ...]
     others: tuple[str, ...] = ()
     unreadable: tuple[tuple[str, str], ...] = ()
+    missing_paths: frozenset[str] = frozenset()
 
 
 def split_front_matter(text: str) -> tuple[tuple[FrontMatterField, ...], str, int] | None:
