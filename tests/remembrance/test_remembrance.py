@@ -174,6 +174,25 @@ def test_an_entry_of_little_confidence_is_proposed_once_two_sessions_referenced_
     assert kinds() == ["promotable"]
 
 
+def test_an_inscribed_entry_is_proposed_once_two_sessions_confirmed_it_and_the_command_promotes_it(
+    project: Project,
+) -> None:
+    project.write(entry_text(layer="inscribed"))
+
+    def proposals() -> list[str]:
+        return [item["text"] for item in json.loads(project.echod("review", "--json").output)["items"]]
+
+    assert proposals() == []
+    for session in ("one", "two"):
+        project.echod("record-access", project.ids()[0], "--session", session)
+    (text,) = proposals()
+    command = text.partition("echod promote ")[2]
+    result = project.echod("promote", *command.split())
+    assert result.code == 0, result.output
+    assert project.documents() == [NAME]
+    assert proposals() == []
+
+
 @pytest.mark.corpus
 def test_real_essays_are_left_alone_and_named(project: Project) -> None:
     source = corpus("docs-solutions")
