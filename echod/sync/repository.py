@@ -48,10 +48,12 @@ _REMOVED_VARIABLES = re.compile(r"GIT_(?!SSH$|SSH_COMMAND$|SSH_VARIANT$|ASKPASS$
 """Variables of a git that runs echod would redirect the calls to another repository."""
 
 _REASONS: Final = (
+    (re.compile(r"could not read (?:Username|Password)|Authentication failed|Permission denied|terminal prompts dis"
+                r"|returned error: 40[13]"),
+     "the remote refuses the credentials; check that `git ls-remote` works without a question"),
+    (re.compile(r"returned error: 5\d\d"), "the remote's server has a problem of its own"),
     (re.compile(r"Could not resolve host|unable to access|Connection (?:refused|timed out)|Network is unreachable"),
      "the remote cannot be reached"),
-    (re.compile(r"could not read (?:Username|Password)|Authentication failed|Permission denied|terminal prompts dis"),
-     "the remote refuses the credentials; check that `git ls-remote` works without a question"),
     (re.compile(r"does not appear to be a git repository|[Rr]epository .*not found|not a git repository"),
      "there is no git repository"),
     (re.compile(r"\[(?:remote )?rejected\]|non-fast-forward|fetch first|stale info|failed to (?:lock|update) ref"),

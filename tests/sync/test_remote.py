@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.memory.policy import read_archive
+from echod.sync.repository import GitResult
 from tests.support import until
 from tests.sync.conftest import ECHO, Machine, entry, file_of
 
@@ -210,6 +211,27 @@ def test_a_remote_that_cannot_be_used_costs_one_sentence(fault: str, words: str,
     if fault == "offline":
         shutil.move(world.root / "away", world.remote)
         assert "pushed" in one.sync()
+
+
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("fatal: could not read Username for 'https://host': terminal prompts disabled", "refuses the credentials"),
+        ("fatal: unable to access 'https://host/': The requested URL returned error: 403", "refuses the credentials"),
+        ("git@host: Permission denied (publickey).\nfatal: Could not read from", "refuses the credentials"),
+        ("fatal: unable to access 'https://host/': The requested URL returned error: 503", "problem of its own"),
+        ("fatal: unable to access 'https://host/': Could not resolve host: host", "cannot be reached"),
+        ("ssh: connect to host host port 22: Connection timed out", "cannot be reached"),
+        ("fatal: repository 'https://host/x.git/' not found", "no git repository"),
+        ("remote: Permission to me/x.git denied.\n ! [remote rejected] a -> b (denied)", "rejected the push"),
+        ("fatal: write error: No space left on device", "the disk is full"),
+        ("error: https://me:token@host/x says no", "https://host/x says no"),
+    ],
+)
+def test_what_git_says_becomes_one_phrase_without_credentials(message: str, reason: str) -> None:
+    found = GitResult(128, b"", message).reason
+    assert reason in found
+    assert "token" not in found
 
 
 @pytest.mark.slow
