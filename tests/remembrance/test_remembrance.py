@@ -41,6 +41,30 @@ def test_a_promoted_entry_is_found_by_its_own_symptom(project: Project) -> None:
     assert "solution" in [one["kind"] for one in found[:5]]
 
 
+def test_each_of_many_promoted_entries_is_found_by_its_own_symptom(project: Project) -> None:
+    things = ("parser", "release", "upload", "mail", "login", "chart", "export", "search")
+    symptoms = {thing: f"the {thing} hangs when two users start it at once" for thing in things}
+    entries = [
+        entry_text(
+            f"Hanging {thing}",
+            f"- Symptom: {symptom}\n- Root cause: the lock of the {thing} is global\n- Solution: one lock for each user",
+            source=thing,
+        )
+        for thing, symptom in symptoms.items()
+    ]
+    notes = [
+        entry_text(f"{thing} {n}", f"- The {thing} has users", source=f"{thing}{n}") for thing in things for n in "ab"
+    ]
+    project.write(*entries, *notes)
+    for identity in project.ids()[: len(things)]:
+        assert project.echod("promote", identity, "--category", "runtime-errors", "--tags", identity).code == 0
+
+    for thing, symptom in symptoms.items():
+        found = json.loads(project.echod("search", symptom, "--json").output)["results"][:5]
+        assert f"hanging-{thing}" in [one["id"] for one in found if one["kind"] == "solution"], symptom
+    assert project.echod("remembrance", "check").code == 0
+
+
 def test_a_list_names_categories_words_and_essays(etched: Etched) -> None:
     project = etched()
     project.promote()
