@@ -49,7 +49,7 @@ class HeldPushError(RefusedError):
 class ExchangeResult(NamedTuple):
     """The result of an exchange: the roles that received something, and whether something was pushed.
 
-    `was_rewritten` is true if the remote lost commits, and `was_damaged` if this machine's repository was made anew.
+    `was_rewritten` is true if the remote lost commits, and `was_damaged` if this machine's repository was replaced.
     """
 
     pulled: tuple[str, ...]
@@ -63,7 +63,7 @@ class ExchangeResult(NamedTuple):
         parts = [f"{pluralize(len(self.pulled), 'role')} merged"] if self.pulled else []
         parts += ["pushed"] if self.pushed else []
         parts = parts or ["everything is up to date"]
-        parts += ["the repository of the exchange was damaged and was made anew"] if self.was_damaged else []
+        parts += ["the repository of the exchange was damaged and was replaced"] if self.was_damaged else []
         parts += ["the remote's history was rewritten, so nothing was removed for it"] if self.was_rewritten else []
         return ", ".join(parts)
 
@@ -161,7 +161,7 @@ def exchange(
     """Bring a project's memory and its remote together. One exchange at a time: the caller holds the worker's lock.
 
     `pull` merges incoming files into a role, and returns whether anything changed. A repository that a crash of the
-    machine damaged is made anew, which is like the first contact with the remote.
+    machine damaged is replaced, which is like the first contact with the remote.
 
     Raises:
         GitError: the remote cannot be used now. The memory is as it was, or merged; nothing is lost.
@@ -174,7 +174,7 @@ def exchange(
     except GitError:
         if not repository.is_damaged():
             raise
-        repository.start_anew(settings)
+        repository.replace(settings)
         return _exchange(project, repository, settings, pull, now)._replace(was_damaged=True)
 
 

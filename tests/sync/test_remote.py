@@ -322,7 +322,7 @@ def test_a_lock_that_a_killed_git_left_stops_nothing(lock: str, world: World) ->
 @pytest.mark.parametrize(
     "fault", ["empty objects", "missing objects", "a missing file of the last exchange", "a bad reference"]
 )
-def test_a_repository_that_a_crash_damaged_is_made_anew_and_loses_nothing(fault: str, world: World) -> None:
+def test_a_repository_that_a_crash_damaged_is_replaced_and_loses_nothing(fault: str, world: World) -> None:
     one, two = world.site("first", A, B), world.site("second")
     one.sync()
     two.sync()
