@@ -44,7 +44,14 @@ class EvidenceReader:
         self._stack.close()
 
     def check(self, found: FoundDocument) -> tuple[CheckedCitation, ...]:
-        """Return the states of a document's citations. All are unknown where they belong to no project."""
+        """Return the states of a document's citations. All are unknown where they belong to no project.
+
+        The entry that a solution was made of is its first citation.
+        """
+        entry = _check_entry(found) if found.kind is DocumentKind.SOLUTION and found.source else ()
+        return (*entry, *self._check_citations(found))
+
+    def _check_citations(self, found: FoundDocument) -> tuple[CheckedCitation, ...]:
         if not found.citations:
             return ()
         if not found.project or found.kind is DocumentKind.ARCHIVE:
@@ -68,6 +75,17 @@ class EvidenceReader:
             return {}
         stored = self._fingerprints.read(found.store, found.role, found.id)
         return {cite: fingerprint for (_, cite), fingerprint in stored.items()}
+
+
+def _check_entry(found: FoundDocument) -> tuple[CheckedCitation, ...]:
+    from echod.memory.solutions.promotion import parse_reference  # noqa: PLC0415  loads what most searches do without
+    from echod.remembrance.library import find_entry_state  # noqa: PLC0415  as above
+
+    reference = parse_reference(found.source)
+    if reference is None or not reference.is_complete:
+        return ()
+    cite = f"{reference.path}#{reference.entry_id}"
+    return (CheckedCitation(cite, find_entry_state(Path(found.project), reference).state),)
 
 
 def _day(found: FoundDocument) -> date | None:

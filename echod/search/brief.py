@@ -115,10 +115,17 @@ def _stem(file: str) -> str:
 def _find_conflicts(documents: Sequence[FoundDocument]) -> Iterator[Conflict]:
     features = [(document, _features(document)) for document in documents]
     for (one, of_one), (other, of_other) in combinations(features, 2):
+        if _is_made_of(one, other) or _is_made_of(other, one):
+            continue  # a copy: the check of its evidence names it if the entry was changed
         reason = compare_learnings(of_one, of_other, _CONFLICT_THRESHOLDS).contradiction
         if reason is not None:
             first, second = sorted((one, other), key=_precedence)
             yield Conflict(first, second, reason)
+
+
+def _is_made_of(solution: FoundDocument, entry: FoundDocument) -> bool:
+    """Return whether a document is the solution that was made of an entry."""
+    return solution.kind is DocumentKind.SOLUTION and f"#{entry.id}@" in solution.source
 
 
 def _features(document: FoundDocument) -> LearningFeatures:
@@ -193,7 +200,7 @@ def _stale_line(stale: StaleCitation) -> str:
     checked = stale.checked
     became = {
         EvidenceState.MOVED: f"which is now at {checked.at}.",
-        EvidenceState.CHANGED: f"which was changed (now {checked.at}).",
+        EvidenceState.CHANGED: f"which was changed (now {checked.at})." if checked.at else "which was changed.",
     }.get(checked.state, "which is not there any more.")
     return f"- {_one_line(stale.document.title)!r} ({stale.document.id}) cites {checked.cite}, {became}"
 
