@@ -144,7 +144,9 @@ class EvidenceVerifier:
                 if commit is None or blob is None:
                     continue
                 content = self._old_content(repository, blob)
-                fingerprint = content and take_fingerprint(path, content, citation.first, citation.last)
+                if content is None:
+                    continue
+                fingerprint = take_fingerprint(path, content, citation.first, citation.last)
                 if fingerprint is not None:
                     return StoredFingerprint(fingerprint, float(commit.at), commit.name)
         except (ObjectError, ValueError):
@@ -222,10 +224,11 @@ class EvidenceVerifier:
                 state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
                 return CheckedCitation(cite, state, _place(file, located))
         if len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1:
-            for file in candidates:
-                located = locate(fingerprint, self._files.read(file.path))
-                if located.state in (EvidenceState.VALID, EvidenceState.MOVED):
-                    return CheckedCitation(cite, EvidenceState.MOVED, _place(file.path, located))
+            for candidate in candidates:
+                content = self._files.read(candidate.path)
+                located = locate(fingerprint, content) if contains(fingerprint, content) else None
+                if located is not None and located.state in (EvidenceState.VALID, EvidenceState.MOVED):
+                    return CheckedCitation(cite, EvidenceState.MOVED, _place(candidate.path, located))
         return CheckedCitation(cite, EvidenceState.GONE)
 
     def _existed(self, base: StoredFingerprint, path: str) -> bool:
