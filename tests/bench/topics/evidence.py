@@ -22,6 +22,8 @@ from tests.bench.workspace import Workspace
 _HISTORIES, _FILES, _FUNCTIONS = 5, 20, 10
 _DAY = date(2026, 10, 1)
 _DAYS, _ENDS, _CLAIMS = (1, 30, 120, 365), 6, 60
+_MIN_CLAIMS = 20
+"""Claims of a state of which a share says something."""
 _STATES = ("valid", "moved", "changed", "gone")
 
 
@@ -51,7 +53,7 @@ def _rows(
         right = outcomes[state, state]
         expected = sum(n for (truth, _), n in outcomes.items() if truth == state)
         found = sum(n for (_, answer), n in outcomes.items() if answer == state)
-        bar = at_least(0.95)
+        bar = at_least(0.95) if expected >= _MIN_CLAIMS else None
         yield Row(f"{name}{state}: precision", right / max(1, found), "", bar=bar, note=f"{found} found")
         yield Row(f"{name}{state}: recall", right / max(1, expected), "", bar=bar, note=f"{expected} made")
     ordered = sorted(seconds)
