@@ -404,7 +404,7 @@ class ProjectFiles:
 
 
 def name_likeness(path: str, other: str) -> float:
-    """Return how much the name of a file says that it was another one before.
+    """Return how likely a file is the renamed other one, by their names alone.
 
     It has another folder, or another ending, or a part of the name, or it is in a folder of that name.
     """

@@ -2,9 +2,9 @@
 
 1. The tokens of the lines are in the file: *valid* in the cited line, *moved* elsewhere. Short lines, and lines that
    the file has several times, count only together with what was before or after them.
-2. Otherwise the place is found by its surroundings. Nothing left between them is *gone*; something else is *changed*.
-3. Without its surroundings, the part of the file that has most of the rare tokens decides: *changed* with half of them,
-   else *gone*.
+2. Otherwise the lines around them are aligned with the file, as a diff does, and what is between them decides: some of
+   the lines, edited ones, or others instead of them are *changed*, nothing is *gone*.
+3. Without that place, lines that are in the file once, or the part that has most of their words, are *changed*.
 """
 
 from __future__ import annotations
@@ -194,7 +194,7 @@ def _find_place(fingerprint: Fingerprint, content: TokenizedFile) -> Located | N
 
 
 def _find_lines(fingerprint: Fingerprint, content: TokenizedFile) -> Located | None:
-    """Return where some of the lines are, unchanged; None if too few of them can be told from others."""
+    """Return where some of the lines are, unchanged; None if too few of them are distinct."""
     others = {*_split(fingerprint.lines_before), *_split(fingerprint.lines_after)}
     cited = [line for line in fingerprint.code_lines() if _is_telling(line)]
     distinct = {checksum(line) for line in cited if _words(line) >= _MIN_WORDS} - others

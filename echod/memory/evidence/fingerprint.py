@@ -127,7 +127,7 @@ CONTEXT_TOKENS: Final = 32
 """Tokens before and after the cited lines that are kept, to tell equal lines apart."""
 
 CONTEXT_LINES: Final = 150
-"""Lines before and after the cited lines of which checksums are kept, to find the place of lines that were edited."""
+"""Checksums of so many lines before and after the cited ones are kept, to find the place of edited lines."""
 
 _SIZE_BYTES: Final = 2
 
