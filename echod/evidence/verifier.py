@@ -226,8 +226,10 @@ class EvidenceVerifier:
         if len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1:
             for candidate in candidates:
                 content = self._files.read(candidate.path)
-                located = locate(fingerprint, content) if contains(fingerprint, content) else None
-                if located is not None and located.state in (EvidenceState.VALID, EvidenceState.MOVED):
+                if not contains(fingerprint, content):
+                    continue
+                located = locate(fingerprint, content)
+                if located.state in (EvidenceState.VALID, EvidenceState.MOVED):
                     return CheckedCitation(cite, EvidenceState.MOVED, _place(candidate.path, located))
         return CheckedCitation(cite, EvidenceState.GONE)
 
