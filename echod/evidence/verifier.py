@@ -21,6 +21,7 @@ from echod.evidence.repository import (
     Repository,
     UnreadableEvidenceError,
     find_repository,
+    name_likeness,
 )
 from echod.memory.evidence.citations import CitedPlace, parse_citation
 from echod.memory.evidence.compare import EvidenceState, Located, contains, locate
@@ -40,6 +41,8 @@ _MIN_PERHAPS_RENAMED: Final = 0.15
 """The same for a file that also has the cited lines, at least in part."""
 _MIN_FOUND_TOKENS: Final = 12
 """Tokens of cited lines by which they are found in a file of another name and content."""
+_MAX_ALIKE: Final = 6
+"""Files that are searched for cited lines because they may be the renamed one."""
 _MAX_OLD_CONTENTS: Final = 64
 _CLOCK_SLACK_SECONDS: Final = 5.0
 
@@ -141,7 +144,9 @@ class EvidenceVerifier:
                 if commit is None or blob is None:
                     continue
                 content = self._old_content(repository, blob)
-                fingerprint = content and take_fingerprint(path, content, citation.first, citation.last)
+                if content is None:
+                    continue
+                fingerprint = take_fingerprint(path, content, citation.first, citation.last)
                 if fingerprint is not None:
                     return StoredFingerprint(fingerprint, float(commit.at), commit.name)
         except (ObjectError, ValueError):
@@ -202,20 +207,42 @@ class EvidenceVerifier:
         return CheckedCitation(citation.text, state, present if citation.first is None else None)
 
     def _check_renamed(self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint) -> CheckedCitation:
+        path = fingerprint.path
         since = int((base.taken_at - _CLOCK_SLACK_SECONDS) * 1e9)
         candidates = self._files.rename_candidates(fingerprint.path, fingerprint.size, since)
-        alike = [(similarity(fingerprint.sketch, self._files.sketch(file.path)), file.path) for file in candidates]
-        best = max(alike, key=lambda item: item[0], default=(0.0, ""))
-        located = locate(fingerprint, self._files.read(best[1])) if best[0] >= _MIN_PERHAPS_RENAMED else None
-        if located is not None and (best[0] >= _MIN_RENAMED or located.state is not EvidenceState.GONE):
-            state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
-            return CheckedCitation(cite, state, _place(best[1], located))
+        alike = [
+            (similarity(fingerprint.sketch, self._files.sketch(file.path)) + name_likeness(path, file.path), file.path)
+            for file in candidates
+            if not self._existed(base, file.path)
+        ]
+        alike.sort(reverse=True)
+        for likeness, file in alike[:_MAX_ALIKE]:
+            if likeness < _MIN_PERHAPS_RENAMED:
+                break
+            located = locate(fingerprint, self._files.read(file))
+            if likeness >= _MIN_RENAMED or located.state is not EvidenceState.GONE:
+                state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
+                return CheckedCitation(cite, state, _place(file, located))
         if len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1:
-            for file in candidates:
-                located = locate(fingerprint, self._files.read(file.path))
+            for candidate in candidates:
+                content = self._files.read(candidate.path)
+                if not contains(fingerprint, content):
+                    continue
+                located = locate(fingerprint, content)
                 if located.state in (EvidenceState.VALID, EvidenceState.MOVED):
-                    return CheckedCitation(cite, EvidenceState.MOVED, _place(file.path, located))
+                    return CheckedCitation(cite, EvidenceState.MOVED, _place(candidate.path, located))
         return CheckedCitation(cite, EvidenceState.GONE)
+
+    def _existed(self, base: StoredFingerprint, path: str) -> bool:
+        """Return whether a file was there beside the cited one, so that it cannot be the renamed one."""
+        repository = self._repository_of(path) if base.commit else None
+        if repository is None or base.commit is None:
+            return False
+        try:
+            inside = str((self._files.project / path).relative_to(repository.root))
+            return repository.blob_name(repository.commit(base.commit), inside) is not None
+        except (ObjectError, ValueError):
+            return False
 
     # History
 

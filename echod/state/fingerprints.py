@@ -13,9 +13,10 @@ from echod.memory.evidence.fingerprint import Fingerprint
 from echod.state.database import Database
 
 _COLUMNS = (
-    "entry_id, cite, path, first, last, tokens, context_before, context_after, copies, size, digest, sketch, taken_at, "
-    "commit_name, state"
+    "entry_id, cite, path, first, last, tokens, context_before, context_after, lines_before, lines_after, line_sizes, "
+    "copies, size, digest, sketch, taken_at, commit_name, state"
 )
+_NOTHING = (None, 0, 0, b"", b"", b"", b"", b"", b"", 0, 0, "", b"")
 
 
 class StoredFingerprint(NamedTuple):
@@ -50,28 +51,8 @@ class FingerprintStore:
             ).fetchall()
         found = {}
         for row in rows:
-            (
-                entry,
-                cite,
-                path,
-                first,
-                last,
-                tokens,
-                before,
-                after,
-                copies,
-                size,
-                digest,
-                sketch,
-                taken,
-                commit,
-                state,
-            ) = row
-            fingerprint = (
-                None
-                if path is None
-                else Fingerprint(path, first, last, tokens, before, after, copies, size, digest, sketch)
-            )
+            entry, cite, *values, taken, commit, state = row
+            fingerprint = None if values[0] is None else Fingerprint(*values)
             found[entry, cite] = StoredFingerprint(fingerprint, taken, commit, state)
         return found
 
@@ -82,11 +63,8 @@ class FingerprintStore:
         with self._database.write_transaction() as connection:
             connection.executemany(
                 f"INSERT OR REPLACE INTO fingerprint (store, role, {_COLUMNS}) "  # noqa: S608  literals
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (store, role, *key, *(found.fingerprint or (None, 0, 0, b"", b"", b"", 0, 0, "", b"")), *found[1:])
-                    for key, found in taken.items()
-                ],
+                f"VALUES ({', '.join('?' * (_COLUMNS.count(',') + 3))})",
+                [(store, role, *key, *(found.fingerprint or _NOTHING), *found[1:]) for key, found in taken.items()],
             )
 
     def write_states(self, store: str, role: str, states: Mapping[FingerprintKey, str]) -> None:

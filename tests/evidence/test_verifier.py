@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.memory.evidence.compare import EvidenceState
-from tests.evidence.conftest import DAY, LINES, History, git
+from tests.evidence.conftest import DAY, LINES, History, distinct_lines, git
 
 VALID, MOVED, CHANGED, GONE, UNKNOWN = EvidenceState
 CITE = "src/app.py:10-12"
@@ -44,6 +44,24 @@ def test_removed_lines_are_gone(history: History) -> None:
     assert history.check(CITE)[1:] == (GONE, None)
 
 
+def test_lines_that_others_took_the_place_of_are_changed(history: History) -> None:
+    history.write("src/app.py", [*LINES[:9], "load(path)", "drain(queue)", "close(file)", *LINES[12:]])
+    assert history.check(CITE)[1:] == (CHANGED, "src/app.py:10-12")
+
+
+def test_removed_lines_are_gone_also_where_the_lines_around_them_were_edited(history: History) -> None:
+    lines = distinct_lines(40)
+    history.write("src/other.py", lines)
+    history.commit()
+    history.write("src/other.py", [*lines[:6], *(f"{line}  # above" for line in lines[6:9]), *lines[12:]])
+    assert history.check("src/other.py:10-12", DAY + timedelta(days=1)).state is GONE
+
+
+def test_a_part_of_the_lines_is_a_change(history: History) -> None:
+    history.write("src/app.py", [*LINES[:9], LINES[11], *LINES[20:]])
+    assert history.check(CITE).state is CHANGED
+
+
 def test_a_removed_file_is_gone(history: History) -> None:
     (history.root / "src/app.py").unlink()
     assert history.check(CITE).state is GONE
@@ -54,6 +72,32 @@ def test_a_renamed_file_is_moved(history: History) -> None:
     (history.root / "src/app.py").rename(history.root / "src/main.py")
     assert history.check(CITE)[1:] == (MOVED, "src/main.py:10-12")
     assert history.check("src/app.py")[1:] == (MOVED, "src/main.py")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("src/app.js", "src/app.ts"),
+        (".github/lock.yml", ".github/lock.yaml"),
+        ("app.py", "app/core.py"),
+        ("test/test-app.js", "test/app.js"),
+    ],
+)
+def test_a_renamed_file_is_found_by_its_name_where_most_of_it_was_edited(
+    history: History, before: str, after: str
+) -> None:
+    history.write(before, LINES)
+    history.commit()
+    (history.root / before).unlink()
+    history.write(after, [*(f"{line}  # {n}" for n, line in enumerate(LINES[:9])), *LINES[9:12], "end = True"])
+    assert history.check(f"{before}:10-12", DAY + timedelta(days=1))[1:] == (MOVED, f"{after}:10-12")
+
+
+def test_a_file_that_was_there_before_is_not_a_renamed_one(history: History) -> None:
+    history.write("src/app_old.py", [*LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]])
+    history.commit()
+    (history.root / "src/app.py").unlink()
+    assert history.check(CITE, DAY + timedelta(days=1)).state is GONE
 
 
 def test_edited_lines_of_a_renamed_file_are_changed(history: History) -> None:
