@@ -17,7 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.evidence.verifier import CheckedCitation
+from echod.contract.search import EvidenceInfo
 from echod.memory.evidence.compare import EvidenceState
 from echod.memory.model import Layer
 from echod.memory.similarity import Learning, LearningFeatures, SimilarityThresholds, compare_learnings, features_of
@@ -55,10 +55,10 @@ class StaleCitation(NamedTuple):
     """An entry that cites lines which moved, were changed, or are gone."""
 
     document: FoundDocument
-    checked: CheckedCitation
+    checked: EvidenceInfo
 
 
-EvidenceCheck = Callable[[FoundDocument], Sequence[CheckedCitation]]
+EvidenceCheck = Callable[[FoundDocument], Sequence[EvidenceInfo]]
 """Returns the states of a document's citations."""
 
 

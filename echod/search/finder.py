@@ -11,13 +11,15 @@ from __future__ import annotations
 
 import os
 import re
+import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from echod.files import FileVersion
 from echod.search.documents import DocumentKind, DocumentScope, DocumentSource
-from echod.search.index import IndexFile, Problem, Refresh, SearchIndex
+from echod.search.index import BUSY_CODES, IndexFile, Problem, Refresh, SearchIndex, primary_code
 from echod.search.ranking import rank
 from echod.search.schema import DOCUMENTS_PER_COLLECTION
 from echod.search.words import MIN_PASSAGE_LENGTH, passages, query_words, words
@@ -60,8 +62,22 @@ class SearchRequest(NamedTuple):
     offset: int = 0
 
 
+class StoredState(NamedTuple):
+    """The state of a citation that a check found. It holds while `basis` and the version of `file` are the same."""
+
+    cite: str
+    state: str
+    at: str | None
+    basis: str
+    file: str
+    version: FileVersion
+
+
 class FoundDocument(NamedTuple):
-    """A document of the index, with what its source adds. `citations` are as written. No text contains a secret."""
+    """A document of the index, with what its source adds. `citations` are as written. No text contains a secret.
+
+    `states` are those of earlier checks, which may not hold any more.
+    """
 
     row: int
     id: str
@@ -82,6 +98,7 @@ class FoundDocument(NamedTuple):
     confidence: float | None
     suspicious: bool
     citations: tuple[str, ...]
+    states: tuple[StoredState, ...] = ()
     score: float = 0.0
 
 
@@ -151,6 +168,14 @@ class DocumentFinder:
     def summarize(self, sources: Sequence[DocumentSource]) -> IndexSummary:
         """Return how many documents there are, by kind, role, layer and category."""
         return self._file.run(lambda index: _summarize(index, sources))
+
+    def store_states(self, states: Iterable[tuple[int, StoredState]]) -> None:
+        """Store the states of citations, by the row of their document. They are lost if the index is being written."""
+        rows = [
+            (found.state, found.at, found.basis, found.file, *found.version, row, found.cite) for row, found in states
+        ]
+        if rows:
+            self._file.run(lambda index: _store_states(index, rows))
 
     def forget_project(self, project: str) -> None:
         """Delete everything about a project."""
@@ -344,11 +369,17 @@ def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> lis
     rows = connection.execute(select, values).fetchall()
     ids = [row[0] for row in rows]
     citations: dict[int, list[str]] = {}
+    states: dict[int, list[StoredState]] = {}
     for begin in range(0, len(ids), _MAX_VALUES):
         some = ids[begin : begin + _MAX_VALUES]
-        cited = f"SELECT document, cite FROM citation WHERE document IN ({_marks(some)}) ORDER BY rowid"  # noqa: S608
-        for document, cite in connection.execute(cited, some):
+        cited = (
+            "SELECT document, cite, state, at, basis, file, inode, size, modified_ns, changed_ns FROM citation "  # noqa: S608
+            f"WHERE document IN ({_marks(some)}) ORDER BY rowid"
+        )
+        for document, cite, state, at, basis, file, *version in connection.execute(cited, some):
             citations.setdefault(document, []).append(cite)
+            if state is not None:
+                states.setdefault(document, []).append(StoredState(cite, state, at, basis, file, (*version,)))
     found = []
     for row in rows:
         (number, _, entry, kind, title, body, line, role, layer, category, domain, date, source, confidence,
@@ -359,10 +390,23 @@ def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> lis
                 row=number, id=entry, kind=DocumentKind(kind), scope=scope, project=project, store=store, role=role,
                 layer=layer, category=category, domain=domain, title=title, date=date, path=path, line=line, body=body,
                 source=source, confidence=confidence, suspicious=bool(suspicious),
-                citations=tuple(citations.get(number, ())),
+                citations=tuple(citations.get(number, ())), states=tuple(states.get(number, ())),
             )
         )  # fmt: skip
     return found
+
+
+def _store_states(index: SearchIndex, rows: Sequence[tuple[object, ...]]) -> None:
+    try:
+        with index.transaction_at_once():
+            index.connection.executemany(
+                "UPDATE citation SET state = ?, at = ?, basis = ?, file = ?, inode = ?, size = ?, modified_ns = ?, "
+                "changed_ns = ? WHERE document = ? AND cite = ?",
+                rows,
+            )
+    except sqlite3.OperationalError as error:
+        if primary_code(error) not in BUSY_CODES:
+            raise
 
 
 def _marks(values: Collection[object]) -> str:

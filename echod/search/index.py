@@ -93,6 +93,16 @@ class SearchIndex:
         finally:
             self.connection.execute("ROLLBACK")  # nothing was written
 
+    @contextlib.contextmanager
+    def transaction_at_once(self) -> Iterator[None]:
+        """Run a transaction that writes, or fail at once where another process writes."""
+        self.connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            with transaction(self.connection):
+                yield
+        finally:
+            self.connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_SECONDS * 1000)}")
+
     def refresh(self, sources: Iterable[DocumentSource]) -> Refresh:
         """Bring the documents of these sources up to date with the disk.
 
