@@ -40,9 +40,12 @@ SYNONYM_WEIGHT: Final = 0.5
 
 ROW_BUDGET: Final = 400
 """How many rows of the rarest words are read. More common words are read only in passages that have one of those."""
+_BUDGET_PER_PASSAGE: Final = 100
+"""Documents of many passages, such as conversations, need more rows: so many for each passage of an average one."""
+_MAX_ROW_BUDGET: Final = 1_000
 _MIN_READ_WORDS: Final = 1
-_MAX_ROWS: Final = 1_200
-"""How many rows are read of the rarest word, even beyond the budget."""
+_MAX_READ_FACTOR: Final = 3
+"""How many rows are read of the rarest word, even beyond the budget, as a multiple of it."""
 _MIN_SIMILAR_LENGTH: Final = 4
 _SIMILAR_PREFIX_LENGTH: Final = 2
 _SIMILAR_QUERY_WORDS: Final = 5
@@ -181,10 +184,14 @@ class _IndexRows:
         self._connection = connection
         self._cached = cache.values
         cache.follow(connection)
-        select = "SELECT id, documents FROM collection WHERE documents > 0"
-        sizes: dict[int, int] = dict(connection.execute(select).fetchall())
+        select = "SELECT id, documents, passages FROM collection WHERE documents > 0"
+        rows = connection.execute(select).fetchall()
+        sizes = {number: documents for number, documents, _ in rows}
         self._collections = sizes.keys() & frozenset(collections)
         self.total = sum(sizes[collection] for collection in self._collections)
+        passages = sum(count for number, _, count in rows if number in self._collections)
+        per_document = passages // max(1, self.total)
+        self._budget = min(max(ROW_BUDGET, per_document * _BUDGET_PER_PASSAGE), _MAX_ROW_BUDGET)
         if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
             self._ranges = [_Range(0, _MAX_ROW, sum(sizes.values()))]
         else:
@@ -207,16 +214,16 @@ class _IndexRows:
         for word in sorted(words, key=lambda word: counts[word]):
             expression, count = expressions[word], counts[word]
             weight = PREFIX_WEIGHT if expression.endswith("*") else 1.0
-            if read_words < _MIN_READ_WORDS or read_rows + count <= ROW_BUDGET:
-                rows = self._rows(expression, _MAX_ROWS)
+            if read_words < _MIN_READ_WORDS or read_rows + count <= self._budget:
+                rows = self._rows(expression, _MAX_READ_FACTOR * self._budget)
                 read_rows += len(rows.passages) + len(rows.titles)
                 read_words += bool(rows.documents)
                 near = f"{near} OR {expression}" if near else expression
             elif count <= _MAX_COMMON_ROWS:
-                rows = self._rows(f"{expression} AND ({near})", ROW_BUDGET)
+                rows = self._rows(f"{expression} AND ({near})", self._budget)
             else:
                 rows = _word_rows(())
-            frequency = rows.frequency if count <= ROW_BUDGET else min(count, self.total)
+            frequency = rows.frequency if count <= self._budget else min(count, self.total)
             found[word] = rows._replace(frequency=frequency, weight=weight)
         return found
 
@@ -232,9 +239,9 @@ class _IndexRows:
             "(SELECT rowid FROM passage WHERE passage MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)"
         )
         for rows in self._ranges:
-            values = (expression, rows.first, rows.last, ROW_BUDGET + 1)
+            values = (expression, rows.first, rows.last, self._budget + 1)
             count, last = self._connection.execute(select, values).fetchone()
-            if count > ROW_BUDGET:
+            if count > self._budget:
                 seen = max(1, (last - rows.first) // PASSAGES_PER_DOCUMENT)
                 count = max(count, count * rows.documents / seen)
             found += count
@@ -272,32 +279,35 @@ class _IndexRows:
         """
         if len(word) < _MIN_SIMILAR_LENGTH:
             return {}
+        key = ("similar", word)
+        known: Mapping[float, Sequence[str]] | None = self._cached.get(key)
+        if known is not None:
+            return known
         wanted = trigrams(word)
-        shared: defaultdict[str, int] = defaultdict(int)
-        by_part = self._words_by_part(word[:_SIMILAR_PREFIX_LENGTH])
-        for part in wanted:
-            for other in by_part.get(part, ()):
-                shared[other] += 1
-        similar = [(count / len(wanted), other) for other, count in shared.items()]
-        near = sorted(
-            (pair for pair in similar if pair[0] >= SIMILARITIES[0] and pair[1] != word),
-            key=lambda pair: (-pair[0], len(pair[1]), pair[1]),
-        )
+        least = math.ceil(SIMILARITIES[0] * len(wanted))
+        near: list[tuple[float, int, str]] = []
+        for other in self._words_with_prefix(word[:_SIMILAR_PREFIX_LENGTH], least + 2):
+            shared = 0
+            for part in wanted:  # a loop, since a generator takes three times as long, and there are many words
+                if part in other:
+                    shared += 1
+            if shared >= least and other != word:
+                near.append((-shared / len(wanted), len(other), other))
+        near.sort()
         found: dict[float, list[str]] = {}
-        for similarity, other in reversed(near[:_MAX_SIMILAR_WORDS]):
-            found.setdefault(max(level for level in SIMILARITIES if level <= similarity), []).append(other)
+        for similarity, _, other in reversed(near[:_MAX_SIMILAR_WORDS]):
+            found.setdefault(max(level for level in SIMILARITIES if level <= -similarity), []).append(other)
+        self._cached[key] = found
         return found
 
-    def _words_by_part(self, prefix: str) -> Mapping[str, Sequence[str]]:
-        """Return the words of the index that begin with a prefix, by each of their trigrams."""
-        found: defaultdict[str, list[str]] | None = self._cached.get((prefix,))
+    def _words_with_prefix(self, prefix: str, length: int) -> Sequence[str]:
+        """Return the words of the index that begin with a prefix and have at least this length."""
+        key = (prefix, length)
+        found: list[str] | None = self._cached.get(key)
         if found is None:
-            found = defaultdict(list)
-            select = "SELECT word FROM word WHERE word >= ? AND word < ?"
-            for (word,) in self._connection.execute(select, (prefix, f"{prefix}\U0010ffff")).fetchall():
-                for part in trigrams(word):
-                    found[part].append(word)
-            self._cached[prefix,] = found
+            select = "SELECT word FROM word WHERE word >= ? AND word < ? AND length(word) >= ?"
+            values = (prefix, f"{prefix}\U0010ffff", length)
+            found = self._cached[key] = [word for (word,) in self._connection.execute(select, values).fetchall()]
         return found
 
     def _rows(self, expression: str, limit: int) -> _WordRows:
@@ -314,7 +324,7 @@ class _IndexRows:
         if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
             found = [row for row in found if row // _ROWS_PER_COLLECTION in self._collections]
         word_rows = _word_rows(found)
-        if len(found) <= ROW_BUDGET:
+        if len(found) <= self._budget:
             self._cached[key] = word_rows
         return word_rows
 

@@ -15,7 +15,7 @@ CITE = "src/app.py:10-12"
 
 
 def test_untouched_lines_are_valid(history: History) -> None:
-    assert history.check(CITE) == (CITE, VALID, "src/app.py:10-12")
+    assert history.check(CITE) == (CITE, VALID, "src/app.py:10-12", history.root / "src/app.py")
 
 
 def test_lines_below_new_ones_are_moved(history: History) -> None:
