@@ -13,7 +13,6 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -241,11 +240,12 @@ def _answer(
 
 def _best(scores: Mapping[int, float], count: int) -> Sequence[int]:
     """Return the best documents, and those that their layer may put before one of them."""
-    found = nlargest(count + _REORDERED, scores, key=scores.__getitem__)
-    if len(found) <= count:
-        return found
-    lowest = scores[found[count - 1]] - _LAYER_STEP * max(_LAYER_ORDER.values())
-    return [document for document in found if scores[document] >= lowest]
+    if len(scores) <= count:
+        return tuple(scores)
+    lowest = sorted(scores.values(), reverse=True)[count - 1] - _LAYER_STEP * max(_LAYER_ORDER.values())
+    found = [document for document, score in scores.items() if score >= lowest]
+    found.sort(key=scores.__getitem__, reverse=True)
+    return found[: count + _REORDERED]
 
 
 class _Fields(NamedTuple):

@@ -38,7 +38,7 @@ SIMILARITIES: Final = (0.5, 0.75)
 SYNONYM_WEIGHT: Final = 0.5
 """The weight of a word that means nearly the same."""
 
-ROW_BUDGET: Final = 400
+ROW_BUDGET: Final = 300
 """How many rows of the rarest words are read. More common words are read only in passages that have one of those."""
 _BUDGET_PER_PASSAGE: Final = 100
 """Documents of many passages, such as conversations, need more rows: so many for each passage of an average one."""
@@ -51,9 +51,11 @@ _SIMILAR_PREFIX_LENGTH: Final = 2
 _SIMILAR_QUERY_WORDS: Final = 5
 _MAX_SIMILAR_WORDS: Final = 10
 _MAX_SIMILAR_ROWS: Final = 100
+_MAX_SIMILAR_FREQUENCY: Final = 100
+"""A word that more documents have needs no similar ones."""
 _SIMILAR_ROW_BUDGET: Final = 300
 """How many rows with similar words are read, those of the rarest words first. A small memory has fewer."""
-_MAX_COMMON_ROWS: Final = 20 * ROW_BUDGET
+_MAX_COMMON_ROWS: Final = 8_000
 """A word with more rows is not read if the query has a rarer one, since it hardly separates documents."""
 _ROWS_PER_COLLECTION: Final = DOCUMENTS_PER_COLLECTION * PASSAGES_PER_DOCUMENT
 _MAX_ROW: Final = (1 << 63) - 1
@@ -260,6 +262,8 @@ class _IndexRows:
             return found
         read = 0
         for word in sorted(words, key=lambda word: rows[word].frequency)[:_SIMILAR_QUERY_WORDS]:
+            if rows[word].frequency > _MAX_SIMILAR_FREQUENCY:
+                break  # so are the following ones
             best: dict[int, float] = {}
             for similarity, others in self._similar_words(word).items() if read < _SIMILAR_ROW_BUDGET else ():
                 near = self._rows(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS).documents
