@@ -224,18 +224,40 @@ def _answer(
         scores[document] += NEAR_BONUS
     offset = max(0, request.offset)
     passes_all = not refresh.outdated_files and _passes_all(sources, request)
-    candidates = _best(scores, offset + request.limit) if passes_all else scores
-    fields = _read_fields(index, tuple(candidates))
-    ordered = []
-    for document, found in fields.items():
-        if passes_all or (found.file not in refresh.outdated_files and _passes(found, request)):
-            layer = _LAYER_ORDER.get(found.layer, _LAYER_ORDER["inscribed"])
-            ordered.append((round(scores[document] - _LAYER_STEP * layer, 6), found.date, -document))
-    ordered.sort(reverse=True)
-    unique = _without_repeats(fields, {-number: score for score, _, number in ordered})
-    page = dict(list(unique.items())[offset : offset + request.limit])
-    total = len(scores) if passes_all else len(unique)
+    if passes_all:
+        ordered = _ordered(scores, _read_order(index, _best(scores, offset + request.limit)))
+        total = len(scores)
+    else:
+        fields = {
+            document: found
+            for document, found in _read_fields(index, tuple(scores)).items()
+            if found.file not in refresh.outdated_files and _passes(found, request)
+        }
+        order = [(document, found.layer, found.date) for document, found in fields.items()]
+        ordered = _without_repeats(fields, _ordered(scores, order))
+        total = len(ordered)
+    page = dict(list(ordered.items())[offset : offset + request.limit])
     return SearchAnswer(_read_documents(index, page), total, refresh.stale, refresh.problems, index.notice)
+
+
+def _ordered(scores: Mapping[int, float], order: Iterable[tuple[int, str, str]]) -> dict[int, float]:
+    """Return the final scores of documents, best first, by their layers and dates."""
+    ordered = [
+        (round(scores[document] - _LAYER_STEP * _LAYER_ORDER.get(layer, _LAYER_ORDER["inscribed"]), 6), date, -document)
+        for document, layer, date in order
+    ]
+    ordered.sort(reverse=True)
+    return {-number: score for score, _, number in ordered}
+
+
+def _read_order(index: SearchIndex, documents: Sequence[int]) -> Sequence[tuple[int, str, str]]:
+    """Return layer and date of documents."""
+    found: list[tuple[int, str, str]] = []
+    for begin in range(0, len(documents), _MAX_VALUES):
+        ids = documents[begin : begin + _MAX_VALUES]
+        select = f"SELECT id, layer, date FROM document WHERE id IN ({_marks(ids)})"  # noqa: S608
+        found += index.connection.execute(select, ids).fetchall()
+    return found
 
 
 def _best(scores: Mapping[int, float], count: int) -> Sequence[int]:

@@ -63,8 +63,8 @@ _MAX_SEPARATE_COLLECTIONS: Final = 8
 """Up to this number of collections, reading the rows of each is faster than reading all rows and choosing."""
 
 
-_MAX_CACHED: Final = 600
-"""How many counts and lists of rows are kept between queries, some megabytes."""
+_MAX_CACHED, _MAX_CACHED_ROWS = 20_000, 300
+"""How many counts, and how many lists of rows, are kept between queries: some megabytes."""
 
 
 class _WordRows(NamedTuple):
@@ -88,6 +88,7 @@ class TermCache:
 
     def __init__(self) -> None:
         self.values: dict[tuple[object, ...], Any] = {}
+        self.rows: dict[tuple[object, ...], _WordRows] = {}
         self._version: tuple[int, int] | None = None
 
     def follow(self, connection: sqlite3.Connection) -> None:
@@ -96,7 +97,9 @@ class TermCache:
         version = (connection.total_changes, int(shared))
         if version != self._version or len(self.values) > _MAX_CACHED:
             self.values.clear()
-            self._version = version
+        if version != self._version or len(self.rows) > _MAX_CACHED_ROWS:
+            self.rows.clear()
+        self._version = version
 
 
 def rank(
@@ -124,9 +127,10 @@ def rank(
         if (others := index.read_synonyms(word)) is not None
     ]
     for found, value in evidence:
-        for document in found.titles:
-            titles[document] += value * TITLE_WEIGHT
         if found.titles:
+            in_title = value * TITLE_WEIGHT
+            for document in found.titles:
+                titles[document] += in_title
             below_title = value * (BOTH_WEIGHT - TITLE_WEIGHT)
             for passage in found.passages:
                 passages[passage] += below_title if passage // PASSAGES_PER_DOCUMENT in found.titles else value
@@ -185,6 +189,7 @@ class _IndexRows:
     def __init__(self, connection: sqlite3.Connection, collections: Collection[int], cache: TermCache) -> None:
         self._connection = connection
         self._cached = cache.values
+        self._cached_rows = cache.rows
         cache.follow(connection)
         select = "SELECT id, documents, passages FROM collection WHERE documents > 0"
         rows = connection.execute(select).fetchall()
@@ -317,7 +322,7 @@ class _IndexRows:
     def _rows(self, expression: str, limit: int) -> _WordRows:
         """Return the first rows that match an expression, in the collections."""
         key = (*self._ranges, expression, limit)
-        known: _WordRows | None = self._cached.get(key)
+        known = self._cached_rows.get(key)
         if known is not None:
             return known
         found: list[int] = []
@@ -328,8 +333,8 @@ class _IndexRows:
         if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
             found = [row for row in found if row // _ROWS_PER_COLLECTION in self._collections]
         word_rows = _word_rows(found)
-        if len(found) <= self._budget:
-            self._cached[key] = word_rows
+        if len(found) <= self._budget and " AND " not in expression:  # which no other query reads
+            self._cached_rows[key] = word_rows
         return word_rows
 
 
