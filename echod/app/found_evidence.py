@@ -2,7 +2,7 @@
 
 A state that was found before holds while the cited file is the same, and the base that it was compared with: the stored
 fingerprint, or what the history has for this day. Then nothing is read, and what reads is not even loaded. Where other
-files have a part in a state, because a cited file is gone or has another name, it is found anew each time.
+files have a part in a state, because a cited file is gone or has another name, it is found each time.
 """
 
 from __future__ import annotations
@@ -23,10 +23,12 @@ from echod.files import file_version
 from echod.paths import Paths
 from echod.search.documents import DocumentKind
 from echod.search.finder import DocumentFinder, FoundDocument, StoredState
+from echod.state.database import Database
+from echod.state.fingerprints import FingerprintStore
+from echod.store.git import read_commit
 
 if TYPE_CHECKING:
     from echod.evidence.verifier import CheckedCitation, EvidenceVerifier
-    from echod.state.fingerprints import FingerprintStore
 
 _VERIFIED: Final = re.compile(r"verified\W{1,6}(\d{4}-\d\d-\d\d)", re.IGNORECASE)
 _UNKNOWN: Final = "unknown"
@@ -97,9 +99,6 @@ class EvidenceReader:
             return {}
         if not self._is_open:
             self._is_open = True
-            from echod.state.database import Database  # noqa: PLC0415  most projects cite few files
-            from echod.state.fingerprints import FingerprintStore  # noqa: PLC0415
-
             try:
                 database = Database.open_readonly(self._paths.database)
             except StateError:
@@ -141,8 +140,6 @@ class EvidenceReader:
         return self._histories[directory]
 
     def _read_history(self, directory: Path) -> str | None:
-        from echod.store.git import read_commit  # noqa: PLC0415  only without a stored fingerprint
-
         day = local_date(self._now).isoformat()
         for root in (directory, *directory.parents):
             git = root / ".git"

@@ -191,7 +191,7 @@ def _conflict_line(conflict: Conflict) -> str:
 
 def _stale_line(stale: StaleCitation) -> str:
     checked = stale.checked
-    became = {
+    became: dict[str, str] = {
         EvidenceState.MOVED: f"which is now at {checked.at}.",
         EvidenceState.CHANGED: f"which was changed (now {checked.at}).",
     }.get(checked.state, "which is not there any more.")

@@ -11,14 +11,13 @@ from __future__ import annotations
 
 import os
 import re
-import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.files import FileVersion
 from echod.search.documents import DocumentKind, DocumentScope, DocumentSource
-from echod.search.index import BUSY_CODES, IndexFile, Problem, Refresh, SearchIndex, primary_code
+from echod.search.index import IndexFile, Problem, Refresh, SearchIndex
 from echod.search.ranking import rank
 from echod.search.schema import DOCUMENTS_PER_COLLECTION
 from echod.search.words import MIN_PASSAGE_LENGTH, passages, query_words, words
@@ -169,12 +168,12 @@ class DocumentFinder:
         return self._file.run(lambda index: _summarize(index, sources))
 
     def store_states(self, states: Iterable[tuple[int, StoredState]]) -> None:
-        """Store the states of citations, by the row of their document. They are lost if the index is being written."""
+        """Store the states of citations, by the row of their document."""
         rows = [
             (found.state, found.at, found.basis, found.file, *found.version, row, found.cite) for row, found in states
         ]
         if rows:
-            self._file.run(lambda index: _store_states(index, rows))
+            self._file.run(lambda index: index.store_states(rows))
 
     def forget_project(self, project: str) -> None:
         """Delete everything about a project."""
@@ -416,19 +415,6 @@ def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> lis
             )
         )  # fmt: skip
     return found
-
-
-def _store_states(index: SearchIndex, rows: Sequence[tuple[object, ...]]) -> None:
-    try:
-        with index.transaction_at_once():
-            index.connection.executemany(
-                "UPDATE citation SET state = ?, at = ?, basis = ?, file = ?, inode = ?, size = ?, modified_ns = ?, "
-                "changed_ns = ? WHERE document = ? AND cite = ?",
-                rows,
-            )
-    except sqlite3.OperationalError as error:
-        if primary_code(error) not in BUSY_CODES:
-            raise
 
 
 def _marks(values: Collection[object]) -> str:

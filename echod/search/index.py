@@ -93,13 +93,19 @@ class SearchIndex:
         finally:
             self.connection.execute("ROLLBACK")  # nothing was written
 
-    @contextlib.contextmanager
-    def transaction_at_once(self) -> Iterator[None]:
-        """Run a transaction that writes, or fail at once where another process writes."""
+    def store_states(self, rows: Sequence[tuple[object, ...]]) -> None:
+        """Store states of citations. They are lost if another process writes, since the next check finds them again."""
         self.connection.execute("PRAGMA busy_timeout = 0")
         try:
             with transaction(self.connection):
-                yield
+                self.connection.executemany(
+                    "UPDATE citation SET state = ?, at = ?, basis = ?, file = ?, inode = ?, size = ?, modified_ns = ?, "
+                    "changed_ns = ? WHERE document = ? AND cite = ?",
+                    rows,
+                )
+        except sqlite3.OperationalError as error:
+            if primary_code(error) not in BUSY_CODES:
+                raise
         finally:
             self.connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_SECONDS * 1000)}")
 

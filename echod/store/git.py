@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from echod.files import read_regular
@@ -31,10 +32,8 @@ class TrackedFile(NamedTuple):
 
     def is_staged_as(self, data: bytes) -> bool:
         """Return whether the index names exactly this content, because git wrote the file or the user staged it."""
-        import hashlib  # noqa: PLC0415  as below
-
         header = b"blob %d\0" % len(data)
-        return any(hashlib.new(kind, header + data).digest() in self.raw_index for kind in ("sha1", "sha256"))
+        return any(_hashlib().new(kind, header + data).digest() in self.raw_index for kind in ("sha1", "sha256"))
 
 
 def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:
@@ -72,6 +71,12 @@ def _git_dir(root: Path) -> Path:
     return Path(os.path.realpath(root / pointer))
 
 
+def _hashlib() -> ModuleType:
+    import hashlib  # noqa: PLC0415  takes a tenth of the time of a search, which only needs the commit
+
+    return hashlib
+
+
 class _Head(NamedTuple):
     """The branch that is checked out and its commit; "" for none."""
 
@@ -80,11 +85,9 @@ class _Head(NamedTuple):
 
     def described(self) -> str:
         """Return the commit, after a digest of the branch, since its name may contain a secret."""
-        import hashlib  # noqa: PLC0415  takes a tenth of the time of a search, which only needs the commit
-
         if not self.ref:
             return self.commit
-        branch = hashlib.sha256(self.ref.encode(errors="surrogateescape")).hexdigest()[:16]
+        branch = _hashlib().sha256(self.ref.encode(errors="surrogateescape")).hexdigest()[:16]
         return f"{branch} {self.commit}" if self.commit else branch
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
 from datetime import date
 from pathlib import Path
 
@@ -77,7 +76,7 @@ class Workshop:
 
 
 @pytest.fixture
-def workshop(library: Library, monkeypatch: pytest.MonkeyPatch) -> Iterator[Workshop]:
+def workshop(library: Library, monkeypatch: pytest.MonkeyPatch) -> Workshop:
     made = Workshop(library, monkeypatch)
     git(made.project, "init", "-q")
     made.commit()
