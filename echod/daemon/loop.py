@@ -65,9 +65,9 @@ UNWATCHED_POLL_SECONDS = 60.0
 PACKS_POLL_SECONDS = 5.0
 """How often the doc packs and their manifests are checked for changes."""
 
-SLOW_INSPECTION_SECONDS, HOLD_OFF_FACTOR = 0.1, 10.0
-"""A store whose inspection takes at least this long is not inspected again for ten times as long, because its jobs
-need the processor."""
+SLOW_LOOK_SECONDS, HOLD_OFF_FACTOR = 0.1, 10.0
+"""A store is not looked at again for ten times as long as the last look took, if that was at least this long, because
+its jobs need the processor. Findings and memory files are held off apart, so a long memory delays no finding."""
 
 PROBLEM_RETRY_SECONDS = 60.0
 """How long after an error that no reader expected everything is inspected again."""
@@ -124,6 +124,7 @@ class DaemonLoop:
         self._gates_checked_at = self._heartbeat_at = 0.0
         self._packs_inspected_at: float | None = None
         self._awaiting_second_pass: set[str] = set()
+        self._inspection_debounce: Debounce[str] = Debounce(0, 0)
         self._reconciled_at: float | None = None
         startup_warnings = (_rebuilt_warning(self.services), self.settings_warning)
         self._startup_warnings = tuple(warning for warning in startup_warnings if warning is not None)
@@ -194,7 +195,7 @@ class DaemonLoop:
         else:
             self._mark_changed_paths(changes.paths, monotonic)
             self._poll_unwatched_stores(monotonic)
-            if due := self._debounce.ready(monotonic):
+            if due := {*self._debounce.ready(monotonic), *self._inspection_debounce.ready(monotonic)}:
                 self._reconcile_dirty(due, wall, monotonic, worker_thread)
                 worker_thread.wake()
         self._check_late_writes(monotonic, worker_thread)
@@ -331,6 +332,7 @@ class DaemonLoop:
     def _reconcile_store(self, store: Store, now: float, monotonic: float, worker_thread: WorkerThread) -> None:
         started = time.monotonic()
         needs = self._queue_findings(store, now)
+        self._hold_off(self._debounce, store, monotonic, time.monotonic() - started)
         if store.key not in self._awaiting_second_pass and any(need.due <= now for need in needs.needs):
             # New findings are consolidated first. The memory changes in a moment, and is inspected after that.
             self._awaiting_second_pass.add(store.key)
@@ -338,12 +340,18 @@ class DaemonLoop:
             self._status.delay(monotonic)
             worker_thread.wake()
             return
+        if self._inspection_debounce.is_held_off(store.key, monotonic):
+            self._inspection_debounce.mark(store.key, monotonic)
+            return
+        started = time.monotonic()
         self._queue_maintenance(store, now, needs)
         if self.services.engine.roles_changed_by_others(store):
             worker_thread.request_late_merge([store])
-        elapsed = time.monotonic() - started
-        if elapsed >= SLOW_INSPECTION_SECONDS:
-            self._debounce.hold_off(store.key, monotonic + elapsed * HOLD_OFF_FACTOR)
+        self._hold_off(self._inspection_debounce, store, monotonic, time.monotonic() - started)
+
+    def _hold_off(self, debounce: Debounce[str], store: Store, monotonic: float, elapsed: float) -> None:
+        if elapsed >= SLOW_LOOK_SECONDS:
+            debounce.hold_off(store.key, monotonic + elapsed * HOLD_OFF_FACTOR)
 
     def _queue_findings(self, store: Store, now: float) -> NeedsReport:
         need_settings = self.services.read_context.need_settings(store.project)
@@ -424,10 +432,12 @@ class DaemonLoop:
         else:
             log.warning("no_progress", canary_ok=heartbeat.canary_ok, job=heartbeat.job)
 
+    def _next_looks(self) -> tuple[float | None, float | None]:
+        return self._debounce.next_due(), self._inspection_debounce.next_due()
+
     def _wait_seconds(self, monotonic: float) -> float:
         waits = [MAX_WAIT_SECONDS, self.notifier.report_interval(HEARTBEAT_SECONDS) - (monotonic - self._heartbeat_at)]
-        if (due := self._debounce.next_due()) is not None:
-            waits.append(due - monotonic)
+        waits += [due - monotonic for due in self._next_looks() if due is not None]
         waits += [at - monotonic for at, _ in self._late_write_checks]
         if self._gated_stores:
             waits.append(GATE_POLL_SECONDS - (monotonic - self._gates_checked_at))

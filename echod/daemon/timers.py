@@ -51,6 +51,10 @@ class Debounce(Generic[Key]):
         """Keep `key` from being due before `until`, even if it changes."""
         self._held_off_until[key] = until
 
+    def is_held_off(self, key: Key, now: float) -> bool:
+        """Return whether `key` is held off at `now`."""
+        return self._held_off_until.get(key, now) > now
+
     def ready(self, now: float) -> tuple[Key, ...]:
         """Return the due keys in the order of their first marks, and unmark them."""
         self._held_off_until = {key: until for key, until in self._held_off_until.items() if until > now}

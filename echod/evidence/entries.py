@@ -5,7 +5,7 @@ Apart from `verifier`, because this module loads the parser, which a search of i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import date
 from typing import NamedTuple
 
@@ -42,12 +42,21 @@ def evidence_day(entry: Entry) -> date | None:
 
 
 def check_document(
-    verifier: EvidenceVerifier, role: str, document: Document, bases: StoredBases, *, only: str | None = None
+    verifier: EvidenceVerifier,
+    role: str,
+    document: Document,
+    bases: StoredBases,
+    *,
+    only: str | None = None,
+    without: Collection[str] = (),
 ) -> tuple[EntryEvidence, ...]:
-    """Return the evidence of the entries of a file that cite anything; of one entry with `only`, in any case."""
+    """Return the evidence of the entries of a file that cite anything; of one entry with `only`, in any case.
+
+    Entries whose ids are in `without` are passed over.
+    """
     found = []
     for identity, block in zip(entry_ids(role, document), document.blocks, strict=True):
-        if identity is None or block.entry is None or only not in (None, identity):
+        if identity is None or identity in without or block.entry is None or only not in (None, identity):
             continue
         cites = entry_citations(block.entry, block.body)
         if not cites and only is None:
@@ -58,12 +67,27 @@ def check_document(
     return tuple(found)
 
 
+def record_new_evidence(
+    fingerprints: FingerprintStore, verifier: EvidenceVerifier, store: str, role: str, document: Document
+) -> None:
+    """Check only the entries of a memory file that have no base yet, and store theirs."""
+    bases = read_bases(fingerprints, store, role)
+    _record(fingerprints, store, role, bases, check_document(verifier, role, document, bases, without=bases.keys()))
+
+
 def record_evidence(
     fingerprints: FingerprintStore, verifier: EvidenceVerifier, store: str, role: str, document: Document
 ) -> tuple[EntryEvidence, ...]:
     """Check the entries of a memory file, and store the bases that are new and the states that differ."""
     bases = read_bases(fingerprints, store, role)
     found = check_document(verifier, role, document, bases)
+    _record(fingerprints, store, role, bases, found)
+    return found
+
+
+def _record(
+    fingerprints: FingerprintStore, store: str, role: str, bases: StoredBases, found: tuple[EntryEvidence, ...]
+) -> None:
     taken: dict[tuple[str, str], StoredFingerprint] = {}
     states: dict[tuple[str, str], str] = {}
     for entry in found:
@@ -77,7 +101,6 @@ def record_evidence(
                 states[entry.id, checked.cite] = checked.state.value
     fingerprints.write(store, role, taken)
     fingerprints.write_states(store, role, states)
-    return found
 
 
 def confirm_evidence(

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -44,6 +45,9 @@ _MAX_CACHE_BYTES = 8 * 1024 * 1024
 
 _MAX_KEPT_DOCUMENT_BYTES = 256 * 1024
 """The last document is kept for the next question about the same file, unless its file is larger than this."""
+
+_EVIDENCE_SECONDS = 600.0
+"""The evidence of all entries of a file that keeps changing is checked this often; that of new entries at once."""
 
 log = get_logger(__name__)
 
@@ -160,6 +164,7 @@ class InspectionCache:
         self._records: dict[str, _FileRecord] = {}
         self._saved: dict[str, Any] = {}
         self._used: set[str] = set()
+        self._evidence_checked_at: dict[str, float] = {}
         self._last_read: tuple[str, FileVersion, FileInspection, Document | None] | None = None
         self.dirty = False
 
@@ -233,14 +238,26 @@ class InspectionCache:
         record = self._record(name, version)
         dated = record.plan
         if dated is None or (dated.day, dated.policy) != (today, policy) or (record_entries and not dated.recorded):
-            from echod.inspection.inspect import plan_maintenance  # noqa: PLC0415  takes long to load
+            from echod.inspection.inspect import Recorded, plan_maintenance  # noqa: PLC0415  takes long to load
 
             _, document = self._read(file, record)
             plan = None
             if document is not None:
-                plan = plan_maintenance(role, file, document, entries, policy, today, record=record_entries)
+                recorded = Recorded.NOTHING
+                if record_entries:
+                    is_due = self._is_evidence_due(name, time.monotonic())
+                    recorded = Recorded.ALL_EVIDENCE if is_due else Recorded.NEW_EVIDENCE
+                plan = plan_maintenance(role, file, document, entries, policy, today, recorded=recorded)
             dated = record.plan = _DatedPlan(today, policy, record_entries, plan)
         return dated.plan
+
+    def _is_evidence_due(self, name: str, monotonic: float) -> bool:
+        """Return whether all evidence of a file is to be checked, and note the time if it is."""
+        checked_at = self._evidence_checked_at.get(name)
+        if checked_at is not None and monotonic - checked_at < _EVIDENCE_SECONDS:
+            return False
+        self._evidence_checked_at[name] = monotonic
+        return True
 
     def secret_count(self, file: Path, version: FileVersion | None) -> int | None:
         """Return the number of secrets in this version of a file; None if it was not scanned."""

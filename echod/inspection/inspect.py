@@ -12,9 +12,10 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
+from enum import Enum, auto
 from pathlib import Path
 
-from echod.evidence.entries import record_evidence
+from echod.evidence.entries import record_evidence, record_new_evidence
 from echod.evidence.verifier import EvidenceVerifier
 from echod.files import FileVersion
 from echod.inspection.cache import EntrySummary, FileInspection, MaintenancePlan, PromotableEntry, PrunePreview
@@ -106,6 +107,14 @@ def summarize_entries(role_name: str, document: Document) -> Iterator[EntrySumma
             )
 
 
+class Recorded(Enum):
+    """How much of a memory file a plan records: its entries with the evidence of those that are new, or of all."""
+
+    NOTHING = auto()
+    NEW_EVIDENCE = auto()
+    ALL_EVIDENCE = auto()
+
+
 def plan_maintenance(
     role: Role,
     file: Path,
@@ -114,23 +123,19 @@ def plan_maintenance(
     policy: PolicySettings,
     today: date,
     *,
-    record: bool,
+    recorded: Recorded,
 ) -> MaintenancePlan:
-    """Plan pruning a memory file or compressing a knowledge file. `entries` is None without a database.
-
-    With `record`, the entries of a memory file are recorded as well.
-    """
+    """Plan pruning a memory file or compressing a knowledge file. `entries` is None without a database."""
     if file.name != MEMORY:
         facts = Facts() if entries is None else get_knowledge_facts(role, entries, policy, today, document)
         compress = plan_compress(role.name, document, facts, policy, today)
         return MaintenancePlan(None if compress.knowledge is None else compress.summary)
     if entries is None:
         facts = Facts()
-    elif record:
-        record_entries(entries, role, document, today)
-        _record_evidence(role, entries, document)
-        facts = get_facts(role, entries, policy, today, document)
     else:
+        if recorded is not Recorded.NOTHING:
+            record_entries(entries, role, document, today)
+            _record_evidence(role, entries, document, recorded)
         facts = get_facts(role, entries, policy, today, document)
     prune = plan_prune(role.name, document, facts, policy, today)
     preview = PrunePreview(prune.summary, prune.extent, prune.over_limit)
@@ -138,13 +143,13 @@ def plan_maintenance(
     return MaintenancePlan(None if prune.memory is None else prune.summary, preview, recurring)
 
 
-def _record_evidence(role: Role, entries: EntryStore, document: Document) -> None:
-    """Take the fingerprints of lines that entries cite for the first time, and record the states of all."""
+def _record_evidence(role: Role, entries: EntryStore, document: Document, recorded: Recorded) -> None:
     if global_root(role.store) is not None:
         return  # its entries come from many projects
     verifier = EvidenceVerifier(role.store.project, time.time())
+    record = record_evidence if recorded is Recorded.ALL_EVIDENCE else record_new_evidence
     try:
-        record_evidence(entries.fingerprints, verifier, role.store.key, role.name, document)
+        record(entries.fingerprints, verifier, role.store.key, role.name, document)
     finally:
         verifier.close()
 

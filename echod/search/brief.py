@@ -191,10 +191,11 @@ def _conflict_line(conflict: Conflict) -> str:
 
 def _stale_line(stale: StaleCitation) -> str:
     checked = stale.checked
-    became: dict[str, str] = {
+    by_state: dict[str, str] = {
         EvidenceState.MOVED.value: f"which is now at {checked.at}.",
         EvidenceState.CHANGED.value: f"which was changed (now {checked.at}).",
-    }.get(checked.state, "which is not there any more.")
+    }
+    became = by_state.get(checked.state, "which is not there any more.")
     return f"- {_one_line(stale.document.title)!r} ({stale.document.id}) cites {checked.cite}, {became}"
 
 

@@ -63,6 +63,8 @@ def test_holding_off_is_not_shortened_by_marks_and_ends() -> None:
         debounce.mark("b", second)
         assert "a" not in debounce.ready(second)
 
+    assert debounce.is_held_off("a", 59)
+    assert not debounce.is_held_off("a", 60)
     assert debounce.ready(60) == ("a",)
     debounce.mark("a", 61)
     assert "a" in debounce.ready(63)

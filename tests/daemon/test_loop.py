@@ -195,6 +195,37 @@ def test_a_store_whose_inspection_is_slow_is_held_off_ten_times_as_long(
     assert inspected_at[1] - inspected_at[0] >= 5.0
 
 
+def test_a_finding_is_queued_at_once_while_the_inspection_of_a_long_memory_is_held_off(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = make_project(tmp_path / "p")
+    role = root / ".rune/echoes/reviewer"
+    with running_loop(home, root) as harness:
+        inspected_at: list[float] = []
+
+        def slow(*arguments: Any) -> tuple[ReadProblem, ...]:
+            inspected_at.append(harness.monotonic)
+            return queue_maintenance(*arguments)
+
+        monkeypatch.setattr(daemon_loop, "queue_maintenance", slow)
+        clock = SimpleNamespace(monotonic=lambda: 3.0 * len(inspected_at))
+        monkeypatch.setattr(daemon_loop, "time", clock)
+        (role / "MEMORY.md").write_text(finding_text("Known"))
+        until(lambda: harness.run_once(0.1) >= 0 and len(inspected_at) == 1, "an inspection")
+        (role / "agent-findings.md").write_text(finding_text("Fresh"))
+        os.utime(role / "agent-findings.md", (harness.wall - HOUR, harness.wall - HOUR))
+        until(
+            lambda: harness.run_once(0.01) >= 0 and bool(harness.services.queue_view.list_jobs({JobState.QUEUED}, 9)),
+            "a job",
+        )
+        queued_at = harness.monotonic
+        while len(inspected_at) < 2 and harness.monotonic < queued_at + HOUR:
+            harness.run_once(0.5)
+
+    assert queued_at - inspected_at[0] < 30
+    assert inspected_at[1] - inspected_at[0] >= 30
+
+
 def test_findings_are_queued_before_memories_are_read_and_those_are_read_without_another_event(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from datetime import timedelta
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -198,6 +199,35 @@ def test_entries_are_recorded_even_if_the_plan_is_known(role: Role, memory: Path
     plan(inspections, role, entries, record=True)
 
     assert known_entries(role, entries) == 5
+
+
+def test_evidence_is_taken_of_new_entries_at_once_and_checked_for_all_now_and_then(
+    role: Role, memory: Path, entries: EntryStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def add(name: str) -> None:
+        (source / f"{name}.py").write_text("one\ntwo\nthree\nfour\nfive\n")
+        memory.write_text(memory.read_text() + learning_text(name, "traced"))
+        plan(inspections, role, entries, record=True)
+
+    def states() -> dict[str, str | None]:
+        found = entries.fingerprints.read(role.store.key, role.name)
+        cited = {f"src/{name}.py:1-5": name for name in "abc"}
+        return {cited[cite]: stored.state for (_, cite), stored in found.items() if cite in cited}
+
+    source = role.store.project / "src"
+    source.mkdir()
+    inspections = InspectionCache()
+    clock = SimpleNamespace(monotonic=lambda: 0.0)
+    monkeypatch.setattr(cache, "time", clock)
+    add("a")
+    (source / "a.py").write_text("quite\nanother\n")
+    add("b")
+    assert states() == {"a": "valid", "b": "valid"}
+
+    clock.monotonic = lambda: 601.0
+    add("c")
+
+    assert states() == {"a": "changed", "b": "valid", "c": "valid"}
 
 
 def test_plans_are_not_left_to_the_next_process(
