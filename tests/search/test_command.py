@@ -350,4 +350,4 @@ def test_a_process_searches_without_a_library_for_command_lines(plain: Desk) -> 
     modules = loaded()
 
     assert {"echod.search.ranking", "echod.app.found_evidence"} <= modules
-    assert modules & {"click", "dataclasses", "platformdirs", "hashlib", "echod.memory.evidence.compare"} == set()
+    assert modules & {"click", "dataclasses", "platformdirs", "echod.memory.evidence.compare"} == set()
