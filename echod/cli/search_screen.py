@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -154,12 +155,12 @@ def search_report(
         request = request._replace(kinds=request.kinds | {DocumentKind.SESSION})
         sources = (*sources, *more)
         answer = _with_conversations(finder, more, request, answer)
-    finder.close()
     if not any(found.citations for found in answer.results):
+        finder.close()
         return _report(request, sources, answer, [found_result(found, request.query) for found in answer.results])
     from echod.app.found_evidence import EvidenceReader
 
-    with EvidenceReader(paths, now) as evidence:
+    with closing(finder), EvidenceReader(paths, now, finder) as evidence:
         results = [found_result(found, request.query, evidence) for found in answer.results]
     return _report(request, sources, answer, results)
 
@@ -225,10 +226,7 @@ def found_result(found: FoundDocument, query: str, evidence: EvidenceReader | No
         preview=excerpt(found.body, query),
         score=round(found.score, 4),
         suspicious=found.suspicious,
-        evidence=tuple(
-            EvidenceInfo(checked.cite, checked.state.value, checked.at)
-            for checked in (evidence.check(found) if evidence is not None else ())
-        ),
+        evidence=evidence.check(found) if evidence is not None else (),
     )
 
 

@@ -6,6 +6,7 @@ has nothing, it is the file as it was when echod first saw the entry. Without a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -48,11 +49,15 @@ _CLOCK_SLACK_SECONDS: Final = 5.0
 
 
 class CheckedCitation(NamedTuple):
-    """A citation as written, its state, and where the lines are now, as `path:first-last` (None if nowhere)."""
+    """A citation as written, its state, and where the lines are now, as `path:first-last` (None if nowhere).
+
+    `file` is the file that alone decided the state, together with the base; None if other files had a part in it.
+    """
 
     cite: str
     state: EvidenceState
     at: str | None = None
+    file: Path | None = None
 
 
 class CheckedEntry(NamedTuple):
@@ -101,12 +106,16 @@ class EvidenceVerifier:
                 checked.append(CheckedCitation(cite, EvidenceState.UNKNOWN))
                 continue
             base = stored.get(cite)
-            if base is None or base.fingerprint is None:
+            is_stored = base is not None and base.fingerprint is not None
+            if base is None or not is_stored:
                 # Nothing could be taken before, which a file that was written since may change.
                 base = self.take_base(citation, day)
                 if base.fingerprint is not None or cite not in stored:
                     taken[cite] = base
-            checked.append(self._check(citation, base.fingerprint, base))
+            found = self._check(citation, base.fingerprint, base)
+            if not is_stored and found.file != Path(os.path.normpath(self._files.project / citation.path)):
+                found = found._replace(file=None)  # the file was searched for in the project
+            checked.append(found)
         return CheckedEntry(tuple(checked), taken)
 
     def take_base(self, citation: CitedPlace, day: date | None) -> StoredFingerprint:
@@ -192,9 +201,7 @@ class EvidenceVerifier:
                 located = locate(fingerprint, self._files.read(path))
         except (OutsideError, UnreadableEvidenceError):
             return CheckedCitation(cite, EvidenceState.UNKNOWN)
-        if located.state is EvidenceState.VALID and path != self._files.relative_path(citation.path):
-            return CheckedCitation(cite, located.state, _place(path, located))
-        return CheckedCitation(cite, located.state, _place(path, located))
+        return CheckedCitation(cite, located.state, _place(path, located), self._files.project / path)
 
     def _check_without_base(self, citation: CitedPlace, path: str) -> CheckedCitation:
         """Return the state by what is on the disk now. Nothing is claimed about lines."""
@@ -204,7 +211,8 @@ class EvidenceVerifier:
             is_missing = "/" in citation.path and not self._files.ending_with(path)
             return CheckedCitation(citation.text, EvidenceState.GONE if is_missing else EvidenceState.UNKNOWN)
         state = EvidenceState.VALID if citation.first is None else EvidenceState.UNKNOWN
-        return CheckedCitation(citation.text, state, present if citation.first is None else None)
+        at = present if citation.first is None else None
+        return CheckedCitation(citation.text, state, at, self._files.project / present)
 
     def _check_renamed(self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint) -> CheckedCitation:
         path = fingerprint.path

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from echod.memory.evidence.fingerprint import Fingerprint
 from echod.state.database import Database
+
+if TYPE_CHECKING:
+    from echod.memory.evidence.fingerprint import Fingerprint  # a search loads this module and compares nothing
 
 _COLUMNS = (
     "entry_id, cite, path, first, last, tokens, context_before, context_after, lines_before, lines_after, line_sizes, "
@@ -43,6 +45,8 @@ class FingerprintStore:
 
     def read(self, store: str, role: str, entry: str | None = None) -> Mapping[FingerprintKey, StoredFingerprint]:
         """Return the fingerprints of a role's entries, or of one entry."""
+        from echod.memory.evidence.fingerprint import Fingerprint  # noqa: PLC0415  see above
+
         where, values = ("", (store, role)) if entry is None else (" AND entry_id = ?", (store, role, entry))
         with self._database.read_transaction() as connection:
             rows = connection.execute(
@@ -55,6 +59,16 @@ class FingerprintStore:
             fingerprint = None if values[0] is None else Fingerprint(*values)
             found[entry, cite] = StoredFingerprint(fingerprint, taken, commit, state)
         return found
+
+    def read_identities(self, store: str, role: str, entry: str) -> Mapping[str, str]:
+        """Return a text for each citation of an entry that has a fingerprint. Another fingerprint has another text."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(
+                "SELECT cite, taken_at, commit_name, path, first, last, copies, size, digest FROM fingerprint "
+                "WHERE store = ? AND role = ? AND entry_id = ? AND path IS NOT NULL",
+                (store, role, entry),
+            ).fetchall()
+        return {cite: repr(values) for cite, *values in rows}
 
     def write(self, store: str, role: str, taken: Mapping[FingerprintKey, StoredFingerprint]) -> None:
         """Store fingerprints, instead of those that there are."""

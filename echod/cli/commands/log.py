@@ -23,7 +23,7 @@ from echod.cli.session_roots import list_changes, logged_changes, logged_memory_
 from echod.cli.targets import block_title, select_stores
 from echod.contract.codec import to_json
 from echod.contract.commands import EntryDiff, FileDiff, JobDiffReport, JobInfo, JobsReport, LoggedJob, LogReport
-from echod.contract.search import OfferedEntry, RecallLog
+from echod.contract.entries import OfferedEntry, RecallLog
 from echod.errors import UsageError
 from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids

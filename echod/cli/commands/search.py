@@ -6,6 +6,7 @@ Both are quick enough to be typed often, so this module loads nothing that only 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from echod.cli.output import sanitize, short_path
 from echod.cli.root import example, pass_command_context
 from echod.cli.search_screen import MAX_LIMIT, find_target, found_result, report_screen, search_report, stores_at
 from echod.contract.codec import to_json
-from echod.contract.search import BriefReport, ConflictInfo, MissingEvidence
+from echod.contract.entries import BriefReport, ConflictInfo, MissingEvidence
 from echod.errors import UsageError
 from echod.search.documents import DocumentKind, DocumentSource
 from echod.search.finder import DEFAULT_KINDS, DEFAULT_LIMIT, DocumentFinder, SearchRequest
@@ -168,9 +169,8 @@ def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, .
     sources = (*locations.sources(SearchScope.PROJECT, stores), *locations.sources(SearchScope.GLOBAL, ()))
     request = BriefRequest(" ".join(words), changed_files(project), frozenset(roles), lines)
     finder = DocumentFinder(context.paths.search_index)
-    with EvidenceReader(context.paths, context.now()) as evidence:
+    with closing(finder), EvidenceReader(context.paths, context.now(), finder) as evidence:
         made = make_brief(finder, sources, request, evidence.check)
-        finder.close()
         _print_brief(made, request, evidence, json=json)
 
 
