@@ -12,7 +12,9 @@ from typing import Final, NamedTuple
 
 from echod.paths import Paths, conversations_name
 from echod.projects.discovery import ProjectLocator, discover_stores
+from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.remembrance.source import SolutionSource
+from echod.search.artifacts import ArtifactSource
 from echod.search.documents import DocumentKind, DocumentSource
 from echod.search.sources import ArchiveSource, ConversationSource, MemorySource
 from echod.store.layout import Store, global_store, packs_store
@@ -64,8 +66,6 @@ class SearchLocations(NamedTuple):
 
     def artifact_sources(self, stores: Iterable[Store]) -> Iterator[DocumentSource]:
         """Yield the source of what workflows left behind in the project with these stores."""
-        from echod.search.artifacts import ArtifactSource  # noqa: PLC0415  most searches do without
-
         yield from {store.project: ArtifactSource(store.project) for store in stores}.values()
 
     def global_sources(self, kinds: Container[DocumentKind]) -> Iterator[DocumentSource]:
@@ -80,8 +80,6 @@ class SearchLocations(NamedTuple):
         Raises:
             EchodError: the list of projects cannot be read.
         """
-        from echod.projects.registry import ProjectRegistry, expand_globs  # noqa: PLC0415  a search of one project does without
-
         projects = (*ProjectRegistry(self.paths.projects).roots(), *expand_globs(self.globs))
         yield from self.project_sources(discover_stores(projects, self.locator).stores, kinds)
         yield from self.global_sources(kinds)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from echod.app.search import SearchLocations, SearchScope
 from echod.cli.output import WIDTH, fit_path, problem_line, sanitize, short_path, title_text, wrap
+from echod.contract.codec import to_json
 from echod.contract.search import EvidenceInfo, FileProblem, SearchReport, SearchResult
 from echod.memory.text import pluralize
 from echod.paths import Paths, all_defaults, expand_home, insecure_directory_warnings, is_utf8, paths_from_environment
@@ -204,8 +205,6 @@ def _report(
 
 def report_json(report: SearchReport) -> str:
     """Return the report of a search for scripts."""
-    from echod.contract.codec import to_json
-
     return to_json(report)
 
 

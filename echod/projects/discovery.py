@@ -23,6 +23,7 @@ from echod.files import open_regular
 from echod.paths import MAX_PATH_LENGTH, claude_home, home_directory
 from echod.store import layout
 from echod.store.layout import Store
+from echod.store.skipped import find_linked_stores
 
 if TYPE_CHECKING:
     from echod.store.skipped import SkippedItem
@@ -237,7 +238,6 @@ def discover_stores(projects: Iterable[Path], locator: ProjectLocator) -> Discov
     stores: list[Store] = []
     missing: list[Path] = []
     without_store: list[Path] = []
-    from echod.store.skipped import find_linked_stores  # noqa: PLC0415  not loaded to find one project
 
     linked: list[SkippedItem] = []
     excluded: list[ExcludedDirectory] = []

@@ -20,7 +20,7 @@ from echod.contract.status import PackInfo, SessionsInfo, Severity, StatusWarnin
 from echod.errors import EchodError
 from echod.log import get_logger
 from echod.memory.conversation.distill import analyse_memory, pressure_of
-from echod.packs.installed import installed_fingerprint, registries_fingerprint
+from echod.packs.installed import check_packs, installed_fingerprint, registries_fingerprint
 from echod.packs.registries import registry_name
 from echod.sessions.roots import CURATED, EXPIRY_WARNING_DAYS, SessionError, SessionRoot
 from echod.store.errors import StoreError
@@ -87,7 +87,6 @@ class PackStatus:
     def _inspect(self, now: float) -> _PackInspection:
         if not self._read_context.pack_locations.exists:
             return _PackInspection()
-        from echod.packs.installed import check_packs  # noqa: PLC0415  takes long to load, and few users have packs
 
         try:
             installed = self._read_context.pack_locations.read_installed()

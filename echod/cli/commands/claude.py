@@ -21,6 +21,7 @@ import click
 
 from echod import __version__
 from echod.cli import options
+from echod.cli.commands.init import init as init_command
 from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, confirm
 from echod.cli.output import format_duration, sanitize, short_path, wrap
@@ -131,8 +132,6 @@ def setup(ctx: click.Context, *, summary: bool | None, init: bool | None, dry_ru
         _switch_summary_on(context.paths.config_file)
         context.notify_daemon()
     if plan.project is not None:
-        from echod.cli.commands.init import init as init_command
-
         ctx.invoke(init_command, path=plan.project)
     if (command := _check_hook_command(context)).result is not CheckResult.OK:
         raise EchodError(f"{command.text} {command.fix} Then run this again, to test it.")

@@ -21,6 +21,7 @@ from echod.contract.commands import ConfigReport, SettingInfo
 from echod.errors import EchodError, os_reason
 from echod.files import write_private
 from echod.memory.text import pluralize
+from echod.service.paths import read_template
 
 if TYPE_CHECKING:
     from echod.settings.loader import SettingSource  # loads the library that checks settings
@@ -125,8 +126,6 @@ def edit(context: CommandContext) -> None:
 
 
 def _write_example(file: Path) -> None:
-    from echod.service.paths import read_template  # loads importlib.resources
-
     try:
         file.parent.mkdir(parents=True, exist_ok=True)
         write_private(file, read_template("", "config.example.toml").encode())

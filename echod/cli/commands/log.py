@@ -25,6 +25,7 @@ from echod.contract.codec import to_json
 from echod.contract.commands import EntryDiff, FileDiff, JobDiffReport, JobInfo, JobsReport, LoggedJob, LogReport
 from echod.contract.entries import OfferedEntry, RecallLog
 from echod.errors import UsageError
+from echod.inbox.spool import list_offers
 from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.lineage import diff_lines
@@ -90,8 +91,6 @@ def log(context: CommandContext, *, target: str | None, recall: bool, limit: int
 
 
 def _recall_log(context: CommandContext, stores: Sequence[Store] | None, limit: int) -> RecallLog:
-    from echod.inbox.spool import list_offers
-
     keys = None if stores is None else {store.key for store in stores}
     offers = [offer for offer in list_offers(context.paths.state) if keys is None or offer.store in keys]
     return RecallLog(

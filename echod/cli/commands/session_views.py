@@ -11,6 +11,7 @@ import click
 
 from echod.app.context import ReadContext
 from echod.cli import options
+from echod.cli.commands.search import print_found
 from echod.cli.context import CommandContext
 from echod.cli.options import WholeNumber
 from echod.cli.output import format_duration, sanitize, short_path, wrap
@@ -163,8 +164,6 @@ def search(
     selected = chosen.root
     selected.require()
     if ranked:
-        from echod.cli.commands.search import print_found  # loads the search index
-
         source = ConversationSource(selected.memory, str(chosen.project or ""))
         print_found(context, text, [source], limit=limit, as_json=json)
         return

@@ -29,6 +29,9 @@ from echod.memory.conversation.host import HostSession, parse_host_session
 from echod.memory.conversation.index import rebuild_index
 from echod.memory.conversation.model import ArchiveOrigin, NotATranscriptError, record_key
 from echod.memory.text import pluralize
+from echod.projects.discovery import main_worktree_path
+from echod.search.finder import DocumentFinder
+from echod.search.sources import ConversationSource
 from echod.sessions.archive_writer import SessionOutcome
 from echod.sessions.archiver import Archiver, SessionSource, content_session_id
 from echod.sessions.forget import files_of_host, find_session, forget, read_archive_header
@@ -287,8 +290,6 @@ def rescue(context: CommandContext, *, root: Path | None, dry_run: bool) -> None
 def _lost_sessions(
     read_context: ReadContext, selected: SelectedRoot, project: Path, now: float
 ) -> tuple[LostSession, ...]:
-    from echod.projects.discovery import main_worktree_path
-
     archived = {
         header.session_id
         for number in selected.root.archives()
@@ -348,9 +349,6 @@ def forget_(context: CommandContext, *, session: str, root: Path | None, dry_run
 
 def _forget_in_index(context: CommandContext, selected: SelectedRoot) -> None:
     """Remove the documents of deleted archives from the search index now, not at the next search."""
-    from echod.search.finder import DocumentFinder
-    from echod.search.sources import ConversationSource
-
     if context.paths.search_index.exists():
         finder = DocumentFinder(context.paths.search_index)
         finder.refresh([ConversationSource(selected.root.memory, str(selected.project or ""))])

@@ -27,6 +27,7 @@ from echod.files import read_regular
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat
 from echod.runtime.locks import read_lock_state
+from echod.service.paths import recovery_hint, state_of_service
 
 _MAX_SNAPSHOT_BYTES = 8 * 1024 * 1024
 _WATCH_INTERVAL_SECONDS = 2.0
@@ -152,8 +153,6 @@ def _with_warning(report: StatusReport, health: Health, warning: StatusWarning) 
 
 def _daemon_warning(context: CommandContext, liveness: Liveness, now: float) -> StatusWarning:
     """Return the warning about the state of the daemon."""
-    from echod.service.paths import recovery_hint, state_of_service  # loads subprocess and importlib.resources
-
     since = liveness.heartbeat.beat_at if liveness.heartbeat is not None else now
     severity = Severity.WARNING if liveness.state is DaemonState.UPGRADED else Severity.ERROR
     fix = recovery_hint(liveness, sys.platform, context.environ)

@@ -17,6 +17,7 @@ from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_in_memory, find_to_change, list_roles_of, select_stores
+from echod.clock import local_date
 from echod.contract.codec import to_json
 from echod.contract.entries import VerifiedEntry, VerifyReport
 from echod.errors import UsageError
@@ -95,8 +96,6 @@ def _verify_target(
 
 def _record(context: CommandContext, services: Services, role: Role, document: Document) -> tuple[EntryEvidence, ...]:
     """Check the entries of a role, after recording them: what is seen for the first time gets its base now."""
-    from echod.clock import local_date
-
     record_entries(services.entries, role, document, local_date(context.now()))
     verifier = EvidenceVerifier(role.store.project, context.now())
     try:
