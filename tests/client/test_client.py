@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 
+import pytest
+
 from echod.cli.commands.claude import MARKETPLACE_DIR, MCP_PLUGIN_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
 from tests.client.conftest import Client
 from tests.client.mock_api import ToolCall, Turn
 from tests.support import Home, running_daemon, until
+
+pytestmark = pytest.mark.timeout(900)  # on a busy machine the client alone takes a minute to start
 
 
 def test_the_plugin_is_valid_by_the_clients_own_rules(client: Client) -> None:
