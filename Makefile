@@ -21,7 +21,7 @@ $(READY): pyproject.toml dev.lock
 	if command -v uv >/dev/null; then \
 	  uv venv --quiet --clear --python $(PYTHON) .venv && $(UV) --require-hashes --requirement dev.lock && $(UV) --no-deps --editable .; \
 	else \
-	  $(PYTHON) -m venv .venv && $(PIP) --require-hashes --requirement dev.lock && $(PIP) --no-deps --editable .; \
+	  $(PYTHON) -m venv .venv && $(PIP) --no-deps --require-hashes --requirement dev.lock && $(PIP) --no-deps --editable .; \
 	fi
 	@touch $(READY)
 

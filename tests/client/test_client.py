@@ -66,7 +66,8 @@ def test_an_agent_searches_the_memory_through_the_second_plugin(client: Client) 
     client.home.run("remember", "Deploy only on Mondays", "--project", client.project)
     tool = "mcp__plugin_echod-mcp_memory__echo_search"
     # The scripted model cannot look for the tool, and its first answer must not be asked for before the server is up.
-    client.environ |= {"ENABLE_TOOL_SEARCH": "false", "MCP_CONNECTION_NONBLOCKING": "0", "MCP_TIMEOUT": "60000"}
+    client.environ |= {"ENABLE_TOOL_SEARCH": "false", "MCP_CONNECTION_NONBLOCKING": "0"}
+    client.environ |= {"MCP_CONNECT_TIMEOUT_MS": "60000", "MCP_TIMEOUT": "60000"}
     session = client.session(
         "When do we deploy?",
         [ToolCall(tool, {"query": "deploy"}), "On Mondays."],
