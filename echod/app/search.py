@@ -101,3 +101,8 @@ class SearchLocations(NamedTuple):
         elif scope is SearchScope.GLOBAL:
             chosen += self.global_sources(kinds)
         return tuple({source.key: source for source in chosen}.values())
+
+    def conversation_sources(self, scope: SearchScope, stores: Sequence[Store]) -> tuple[DocumentSource, ...]:
+        """Return the sources of a scope that have archived conversations."""
+        found = self.sources(scope, stores, {DocumentKind.SESSION})
+        return tuple(source for source in found if (Path(source.store) / "conversations").is_dir())

@@ -170,7 +170,7 @@ class MemoryChanges:
         if record.undone_by is not None:
             raise ChangeRecordError(f"Job {record.job} was undone already, by job {record.undone_by}.")
         files = {
-            change.name: NewFile(self._content(change.before), self._content(change.after), change.mtime_ns)
+            change.name: NewFile(self.content(change.before), self.content(change.after), change.mtime_ns)
             for change in record.files
         }
         done = self.apply(
@@ -185,7 +185,7 @@ class MemoryChanges:
         for change in record.files:
             self._trace(change.name)
             if _present_digest(directory, change.name) != change.after:
-                _replace(directory, change, self._content(change.after))
+                _replace(directory, change, self.content(change.after))
         self._trace("done")
         self._end(record)
 
@@ -199,15 +199,20 @@ class MemoryChanges:
         if data is not None and not (path := self._blobs / str(_digest(data))).exists():
             write_private_durable(path, data)
 
-    def _content(self, digest: str | None) -> bytes | None:
+    def content(self, digest: str | None) -> bytes | None:
+        """Return what a file was before or after a change; None where it did not exist.
+
+        Raises:
+            ChangeRecordError: it is lost or damaged.
+        """
         if digest is None:
             return None
         try:
             data = read_regular(self._blobs / digest, MAX_FILE_BYTES)
         except OSError as error:
-            raise ChangeRecordError(f"The former content is lost: {os_reason(error)}. Nothing was changed.") from error
+            raise ChangeRecordError(f"The former content is lost: {os_reason(error)}.") from error
         if _digest(data) != digest:
-            raise ChangeRecordError(f"{self._blobs / digest} is damaged. Nothing was changed.")
+            raise ChangeRecordError(f"{self._blobs / digest} is damaged.")
         return data
 
     def _paths(self) -> list[Path]:

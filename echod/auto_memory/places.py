@@ -17,6 +17,7 @@ import os
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
@@ -32,6 +33,9 @@ from echod.sessions.transcripts import project_slug
 MAX_FILES: Final = 5_000
 _SETTING: Final = "autoMemoryDirectory"
 _MAX_DEPTH: Final = 4
+AGENT_DIRECTORIES: Final = ("agent-memory", "agent-memory-local")
+"""The directories in `.claude` of a project that have the memory of its agents."""
+
 _WRITING_TOOLS: Final = frozenset({"Write", "Edit"})
 _MEMORY_SCOPES: Final = {"user": "agent-memory", "project": "agent-memory", "local": "agent-memory-local"}
 _MANAGED: Final = Path(
@@ -91,7 +95,7 @@ def find_places(home: Path, projects: Iterable[Path], *, only: Path | None, mana
         place, found = _project_place(home, project, managed)
         findings += found
         places.setdefault(place.path, place)
-        for agent in _agent_places(project / ".claude", ("agent-memory", "agent-memory-local")):
+        for agent in _agent_places(project / ".claude", AGENT_DIRECTORIES):
             places.setdefault(agent.path, agent)
         findings += check_agents((project / ".claude/agents", home / "agents"), project / ".claude", home)
     if only is None:
@@ -227,7 +231,20 @@ def read_directory(path: Path) -> MemoryDirectory:
             index = note
         else:
             notes.append(note)
-    return MemoryDirectory(index, tuple(notes), tuple(others), tuple(unreadable))
+    return MemoryDirectory(index, tuple(notes), tuple(others), tuple(unreadable), _missing_paths(notes))
+
+
+def _missing_paths(notes: Iterable[NoteFile]) -> frozenset[str]:
+    """Return the paths in the notes that do not exist. If the directory above is missing too, it may be elsewhere."""
+    named = dict.fromkeys(path for note in notes for _, path in note.named_paths())
+    return frozenset(path for path in islice(named, MAX_FILES) if _is_missing(expand_home(path)))
+
+
+def _is_missing(path: Path) -> bool:
+    try:
+        return not os.path.lexists(path) and path.parent.is_dir()
+    except (OSError, ValueError):
+        return False
 
 
 def iter_files(path: Path) -> list[tuple[str, os.stat_result]]:

@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from echod.app.context import ReadContext
 from echod.cli.output import sanitize, wrap
 from echod.cli.targets import MemoryMatch
-from echod.contract.search import ChangedEvidence, EvidenceInfo
+from echod.contract.entries import ChangedEvidence
+from echod.contract.search import EvidenceInfo
 from echod.evidence.entries import EntryEvidence, check_document
 from echod.evidence.verifier import EvidenceVerifier
 from echod.state.fingerprints import read_bases

@@ -164,10 +164,14 @@ class ManualJob(NamedTuple):
 
 
 class ManualJobResult(NamedTuple):
-    """The result of a manual job: a summary, and a sentence for each file that was skipped."""
+    """The result of a manual job: a summary, and a sentence for each file that was skipped.
+
+    `changed` is false if no file was changed, so that there is nothing to undo.
+    """
 
     job: Job
     summary: str
+    changed: bool
     skipped: tuple[str, ...] = ()
 
     @property
@@ -176,8 +180,9 @@ class ManualJobResult(NamedTuple):
         return f"To undo: echod undo {self.job.id}"
 
     def describe(self, subject: str) -> str:
-        """Describe what was done to `subject`, with the undo."""
-        return wrap(f"{subject}: {self.summary}. {self.undo_hint}", hang="  ")
+        """Describe what was done to `subject`, with the undo if there is something to undo."""
+        hint = f" {self.undo_hint}" if self.changed else ""
+        return wrap(f"{subject}: {self.summary}.{hint}", hang="  ")
 
 
 class JobRunner(NamedTuple):
@@ -257,7 +262,7 @@ class JobRunner(NamedTuple):
                 queue.give_up(job, f"An unexpected {type(error).__name__} ended it.", context.now())
                 raise
             queue.finish(job, done.summary, context.now())
-        return ManualJobResult(job, done.summary, done.skipped)
+        return ManualJobResult(job, done.summary, done.changed, done.skipped)
 
     def _commit_gate(self, manual_job: ManualJob) -> CommitGate:
         role = manual_job.role

@@ -10,6 +10,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -19,7 +20,7 @@ from echod.contract.search import EvidenceInfo, FileProblem, SearchReport, Searc
 from echod.memory.text import pluralize
 from echod.paths import Paths, all_defaults, expand_home, insecure_directory_warnings, is_utf8, paths_from_environment
 from echod.projects.discovery import ProjectLocator
-from echod.search.documents import DocumentSource
+from echod.search.documents import DocumentKind, DocumentSource
 from echod.search.finder import DATA_NOTICE, DocumentFinder, FoundDocument, SearchAnswer, SearchRequest, excerpt
 from echod.store.layout import Store, project_root
 
@@ -78,7 +79,15 @@ def search_quickly(arguments: Sequence[str], environ: Mapping[str, str]) -> bool
         sys.stderr.write(f"echod: {warning}\n")
     request = SearchRequest(target.query, roles=frozenset(command.roles), limit=command.limit)
     sources = locations.sources(SearchScope.PROJECT, target.stores, request.kinds)
-    report = search_report(sources, request, paths, time.time())
+    report = search_report(
+        sources,
+        request,
+        paths,
+        time.time(),
+        conversations=lambda: (
+            () if request.roles else locations.conversation_sources(SearchScope.PROJECT, target.stores)
+        ),
+    )
     print(report_json(report) if command.json else report_screen(report, request))
     return True
 
@@ -134,18 +143,45 @@ def search_report(
     paths: Paths,
     now: float,
     on_source: Callable[[DocumentSource], object] = lambda _: None,
+    conversations: Callable[[], Sequence[DocumentSource]] = tuple,
 ) -> SearchReport:
-    """Search, and check the evidence of what is found. `on_source` is called before each source is read."""
+    """Search, and check the evidence of what is found. `on_source` is called before each source is read.
+
+    The sources that `conversations` returns fill the rest of a page that the others do not fill.
+    """
     finder = DocumentFinder(paths.search_index)
     answer = finder.search(sources, request, on_source)
-    finder.close()
+    if request.offset + request.limit > answer.total and (more := conversations()):
+        request = request._replace(kinds=request.kinds | {DocumentKind.SESSION})
+        sources = (*sources, *more)
+        answer = _with_conversations(finder, more, request, answer)
     if not any(found.citations for found in answer.results):
+        finder.close()
         return _report(request, sources, answer, [found_result(found, request.query) for found in answer.results])
     from echod.app.found_evidence import EvidenceReader
 
-    with EvidenceReader(paths, now) as evidence:
+    with closing(finder), EvidenceReader(paths, now, finder) as evidence:
         results = [found_result(found, request.query, evidence) for found in answer.results]
     return _report(request, sources, answer, results)
+
+
+def _with_conversations(
+    finder: DocumentFinder, sources: Sequence[DocumentSource], request: SearchRequest, answer: SearchAnswer
+) -> SearchAnswer:
+    """Return an answer with archived conversations below the other documents, up to the limit of the page."""
+    rest = request._replace(
+        kinds=frozenset({DocumentKind.SESSION}),
+        offset=max(0, request.offset - answer.total),
+        limit=request.limit - len(answer.results),
+    )
+    found = finder.search(sources, rest)
+    return answer._replace(
+        results=(*answer.results, *found.results),
+        total=answer.total + found.total,
+        stale=answer.stale or found.stale,
+        problems=(*answer.problems, *found.problems),
+        notice=answer.notice or found.notice,
+    )
 
 
 def _report(
@@ -190,10 +226,7 @@ def found_result(found: FoundDocument, query: str, evidence: EvidenceReader | No
         preview=excerpt(found.body, query),
         score=round(found.score, 4),
         suspicious=found.suspicious,
-        evidence=tuple(
-            EvidenceInfo(checked.cite, checked.state.value, checked.at)
-            for checked in (evidence.check(found) if evidence is not None else ())
-        ),
+        evidence=evidence.check(found) if evidence is not None else (),
     )
 
 
@@ -214,8 +247,12 @@ def _screen_lines(report: SearchReport, request: SearchRequest) -> Iterator[str]
         first = request.offset + 1
         yield f"{pluralize(report.total, 'document')} found; {first} to {request.offset + len(report.results)}:"
         yield wrap(DATA_NOTICE)
+    is_mixed = DocumentKind.SESSION not in request.kinds
     for result in report.results:
         yield ""
+        if is_mixed and result.kind == DocumentKind.SESSION:
+            yield "In archived conversations:"
+            is_mixed = False
         yield from _result_lines(result)
     for problem in report.problems:
         yield problem_line(f"{short_path(problem.path)}: {problem.reason}")

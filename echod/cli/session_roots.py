@@ -13,6 +13,7 @@ import click
 
 from echod.app.context import ReadContext
 from echod.auto_memory.changes import ChangeRecordError, MemoryChange, MemoryChanges
+from echod.auto_memory.places import AGENT_DIRECTORIES, default_directory, find_places, memory_project
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step
 from echod.cli.options import PATH
@@ -24,7 +25,6 @@ from echod.paths import claude_home
 from echod.sessions.archiver import Archiver
 from echod.sessions.journal import RootJournal, RootRecord
 from echod.sessions.roots import MEMORY_DIRECTORY, PRIVATE, SessionError, SessionRoot
-from echod.sessions.transcripts import project_slug
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store
 
@@ -118,25 +118,32 @@ def logged_changes(read_context: ReadContext, projects: Iterable[Path] | None) -
     yield from rows.values()
 
 
-def find_undo(
-    context: CommandContext, read_context: ReadContext, job_id: int | None, projects: Iterable[Path] | None
-) -> tuple[SessionChange, ...]:
-    """Return the changes of a job that can be undone, the newest first. Without a job: of the newest one.
+def newest_session_job(read_context: ReadContext, projects: Iterable[Path] | None) -> int:
+    """Return the newest job that changed archives of these projects (None: of all) and is not undone; 0 without one."""
+    return max(
+        (
+            change.record.job
+            for change in list_changes(read_context, projects)
+            if change.record.job is not None
+            and change.record.undone_by is None
+            and change.record.undoes is None
+            and change.record.undoable
+        ),
+        default=0,
+    )
 
-    Empty if no such job changed archives.
+
+def find_undo(
+    context: CommandContext, read_context: ReadContext, job_id: int, projects: Iterable[Path] | None
+) -> tuple[SessionChange, ...]:
+    """Return the changes of archives that a job made and that are not undone, the newest first.
+
+    Empty if the job changed no archives of these projects; None means all.
 
     Raises:
         UsageError: it cannot be undone any more; the text is the reason.
     """
-    changes = [change for change in list_changes(read_context, projects) if change.record.job is not None]
-    if job_id is None:
-        open_jobs = [
-            change.record.job or 0
-            for change in changes
-            if change.record.undone_by is None and change.record.undoable and change.record.undoes is None
-        ]
-        job_id = max(open_jobs, default=None)
-    selected = [change for change in changes if change.record.job == job_id]
+    selected = [change for change in list_changes(read_context, projects) if change.record.job == job_id]
     pending = sorted((one for one in selected if one.record.undone_by is None), key=lambda one: -one.record.seq)
     if not selected:
         return ()
@@ -204,27 +211,52 @@ def memory_job_role(directory: Path) -> Role:
 def logged_memory_changes(context: CommandContext, projects: Iterable[Path] | None) -> Iterator[LoggedJob]:
     """Yield a row of `echod log` for each change of the auto memory of these projects; None means all."""
     try:
-        records = MemoryChanges(context.paths.auto_memory).records()
+        records = _memory_changes(context, projects)
     except EchodError:
         return  # the next change reports it
-    home = claude_home(context.environ)
-    roots = None if projects is None else tuple(projects)
-    defaults = [home / "projects" / project_slug(root) / "memory" for root in roots or ()]
     for record in records:
-        directory = Path(record.directory)
-        if roots is None or directory in defaults or any(root in directory.parents for root in roots):
-            yield LoggedJob(record.job, record.kind, record.directory, "", record.at, record.summary, record.undone_by)
+        yield LoggedJob(record.job, record.kind, record.directory, "", record.at, record.summary, record.undone_by)
 
 
-def find_memory_undo(context: CommandContext, job: int) -> MemoryChange | None:
-    """Return the change of auto memory that a job made; None if it made none.
+def _memory_changes(context: CommandContext, projects: Iterable[Path] | None) -> list[MemoryChange]:
+    """Return the changes of the auto memory of these projects, the oldest first; None means all.
+
+    Raises:
+        ChangeRecordError: a record cannot be read.
+    """
+    if not context.paths.auto_memory.is_dir():
+        return []
+    records = MemoryChanges(context.paths.auto_memory).records()
+    if projects is None:
+        return list(records)
+    home = claude_home(context.environ)
+    directories: set[Path] = set()
+    of_agents: set[Path] = set()
+    for project in {root for path in projects for root in (path, memory_project(path))}:
+        directories.add(default_directory(home, project))
+        directories.update(place.path for place in find_places(home, (), only=project).places)
+        of_agents.update(project / ".claude" / name for name in AGENT_DIRECTORIES)
+    return [
+        record
+        for record in records
+        if (directory := Path(record.directory)) in directories or directory.parent in of_agents
+    ]
+
+
+def find_memory_undo(
+    context: CommandContext, job: int | None, projects: Iterable[Path] | None = None
+) -> MemoryChange | None:
+    """Return the change of auto memory that a job made. Without a job: the newest one of these projects, or of all.
+
+    None if there is no such change.
 
     Raises:
         ChangeRecordError: it was undone already, or a record cannot be read.
     """
-    if not context.paths.auto_memory.is_dir():
-        return None
-    record = next((one for one in MemoryChanges(context.paths.auto_memory).records() if one.job == job), None)
+    records = _memory_changes(context, projects if job is None else None)
+    if job is None:
+        return next((one for one in reversed(records) if one.undone_by is None and one.undoes is None), None)
+    record = next((one for one in records if one.job == job), None)
     if record is not None and record.undone_by is not None:
         raise ChangeRecordError(f"Job {job} was undone already, by job {record.undone_by}.")
     return record

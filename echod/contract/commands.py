@@ -6,7 +6,8 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from echod.contract.codec import SCHEMA, Timestamp
-from echod.contract.search import ChangedEvidence, EvidenceInfo
+from echod.contract.entries import ChangedEvidence
+from echod.contract.search import EvidenceInfo
 from echod.contract.status import PackInfo
 
 

@@ -186,9 +186,15 @@ def _run_with_settings(
             PeriodicTask("tidy", _DAY_SECONDS, retention_due.set),
         ]
         copies_due = threading.Event()
+        copying: threading.Thread | None = None
+
+        def request_copies() -> None:
+            copies_due.set()
+            wake.set()
+
         if settings.auto_memory.copies:
             copies_due.set()
-            tasks.append(PeriodicTask("copies", settings.reconcile_minutes * 60, copies_due.set))
+            tasks.append(PeriodicTask("copies", settings.reconcile_minutes * 60, request_copies))
         interval_scheduler = stack.enter_context(IntervalScheduler(tasks))
         locations = SearchLocations.from_environment(paths, environ, settings.projects)
         search_indexer = stack.enter_context(
@@ -231,10 +237,11 @@ def _run_with_settings(
             if retention_due.is_set():
                 retention_due.clear()
                 worker_thread.request_retention()
-            if copies_due.is_set():
+            if copies_due.is_set() and not (copying and copying.is_alive()):
                 copies_due.clear()
                 # A thread of its own, since a slow disk must not hold up the loop. It writes nothing but the copies.
-                threading.Thread(target=services.copy_auto_memory, name="auto-memory", daemon=True).start()
+                copying = threading.Thread(target=services.copy_auto_memory, name="auto-memory", daemon=True)
+                copying.start()
             wake.wait(loop.run_once(time.time(), time.monotonic(), worker_thread))
             wake.clear()
         if fatal_errors:

@@ -235,9 +235,12 @@ MAX_FILES: Final = 30_000
 _PROJECT_FILES_MAX_CACHED: Final = 256
 _MAX_CANDIDATES: Final = 60
 _MAX_SIZE_FACTOR: Final = 3
+_SAME_NAME, _SAME_STEM = 0.13, 0.2
 _PASSED_OVER: Final = frozenset({
     "node_modules", "__pycache__", "venv", "target", "dist", "build", "site-packages", "vendor",
 })  # fmt: skip
+
+_SHOWN: Final = frozenset({".github", ".claude", ".circleci"})
 
 
 class UnreadableEvidenceError(Exception):
@@ -366,7 +369,7 @@ class ProjectFiles:
                         if entry.is_symlink() or not path.isprintable():
                             continue
                         if entry.is_dir():
-                            if not entry.name.startswith(".") and entry.name not in _PASSED_OVER:
+                            if (entry.name not in _PASSED_OVER and entry.name[0] != ".") or entry.name in _SHOWN:
                                 pending.append(f"{path}/")
                             continue
                         status = entry.stat(follow_symlinks=False)
@@ -384,18 +387,41 @@ class ProjectFiles:
 
     def rename_candidates(self, path: str, size: int, since_ns: int) -> tuple[ProjectFile, ...]:
         """Return the files that a missing file may have become, the most likely first."""
-        name = path.rpartition("/")[2]
-        ending = name.rpartition(".")[2] if "." in name else ""
+        stem, ending = _split_name(path.rpartition("/")[2])
         found = []
         for file in self.list_files():
-            if file.path == path:
+            # A rename changes the status of a file, so an older file cannot be the renamed one.
+            if file.path == path or file.changed_ns < since_ns:
                 continue
-            same_name = file.name == name
-            same_ending = (file.name.rpartition(".")[2] if "." in file.name else "") == ending
+            other_stem, other_ending = _split_name(file.name)
             similar_size = file.size <= max(_MAX_SIZE_FACTOR * size, 200) and size <= max(
                 _MAX_SIZE_FACTOR * file.size, 200
             )
-            # A rename changes the status of a file, so an older file cannot be the renamed one.
-            if (same_name or (same_ending and similar_size)) and file.changed_ns >= since_ns:
-                found.append((file.size != size, not same_name, abs(file.size - size), file))
+            is_near = name_likeness(path, file.path) > 0
+            if is_near or other_stem == stem or (other_ending == ending and similar_size):
+                found.append((file.size != size, other_stem != stem, not is_near, abs(file.size - size), file))
         return tuple(item[-1] for item in sorted(found)[:_MAX_CANDIDATES])
+
+
+def name_likeness(path: str, other: str) -> float:
+    """Return how likely a file is the renamed other one, by their names alone.
+
+    It has another folder, or another ending, or a part of the name, or it is in a folder of that name.
+    """
+    (folder, _, name), (other_folder, _, other_name) = path.rpartition("/"), other.rpartition("/")
+    stem, other_stem = _split_name(name)[0], _split_name(other_name)[0]
+    if folder == other_folder and stem == other_stem:
+        return _SAME_STEM
+    is_package = other_folder == f"{folder}/{stem}".lstrip("/")
+    is_part = folder == other_folder and (_is_part(stem, other_stem) or _is_part(other_stem, stem))
+    return _SAME_NAME if name == other_name or is_package or is_part else 0.0
+
+
+def _is_part(one: str, other: str) -> bool:
+    return other.endswith((f"_{one}", f"-{one}")) or other.startswith((f"{one}_", f"{one}-"))
+
+
+def _split_name(name: str) -> tuple[str, str]:
+    """Return the name of a file without its ending, in lower case, and the ending."""
+    stem, _, ending = name.rpartition(".")
+    return (stem or name).lower(), ending if stem else ""

@@ -6,6 +6,7 @@ has nothing, it is the file as it was when echod first saw the entry. Without a 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
 from pathlib import Path
@@ -21,6 +22,7 @@ from echod.evidence.repository import (
     Repository,
     UnreadableEvidenceError,
     find_repository,
+    name_likeness,
 )
 from echod.memory.evidence.citations import CitedPlace, parse_citation
 from echod.memory.evidence.compare import EvidenceState, Located, contains, locate
@@ -40,16 +42,22 @@ _MIN_PERHAPS_RENAMED: Final = 0.15
 """The same for a file that also has the cited lines, at least in part."""
 _MIN_FOUND_TOKENS: Final = 12
 """Tokens of cited lines by which they are found in a file of another name and content."""
+_MAX_ALIKE: Final = 6
+"""Files that are searched for cited lines because they may be the renamed one."""
 _MAX_OLD_CONTENTS: Final = 64
 _CLOCK_SLACK_SECONDS: Final = 5.0
 
 
 class CheckedCitation(NamedTuple):
-    """A citation as written, its state, and where the lines are now, as `path:first-last` (None if nowhere)."""
+    """A citation as written, its state, and where the lines are now, as `path:first-last` (None if nowhere).
+
+    `file` is the file that alone decided the state, together with the base; None if other files had a part in it.
+    """
 
     cite: str
     state: EvidenceState
     at: str | None = None
+    file: Path | None = None
 
 
 class CheckedEntry(NamedTuple):
@@ -98,12 +106,16 @@ class EvidenceVerifier:
                 checked.append(CheckedCitation(cite, EvidenceState.UNKNOWN))
                 continue
             base = stored.get(cite)
-            if base is None or base.fingerprint is None:
+            is_stored = base is not None and base.fingerprint is not None
+            if base is None or not is_stored:
                 # Nothing could be taken before, which a file that was written since may change.
                 base = self.take_base(citation, day)
                 if base.fingerprint is not None or cite not in stored:
                     taken[cite] = base
-            checked.append(self._check(citation, base.fingerprint, base))
+            found = self._check(citation, base.fingerprint, base)
+            if not is_stored and found.file != Path(os.path.normpath(self._files.project / citation.path)):
+                found = found._replace(file=None)  # the file was searched for in the project
+            checked.append(found)
         return CheckedEntry(tuple(checked), taken)
 
     def take_base(self, citation: CitedPlace, day: date | None) -> StoredFingerprint:
@@ -141,7 +153,9 @@ class EvidenceVerifier:
                 if commit is None or blob is None:
                     continue
                 content = self._old_content(repository, blob)
-                fingerprint = content and take_fingerprint(path, content, citation.first, citation.last)
+                if content is None:
+                    continue
+                fingerprint = take_fingerprint(path, content, citation.first, citation.last)
                 if fingerprint is not None:
                     return StoredFingerprint(fingerprint, float(commit.at), commit.name)
         except (ObjectError, ValueError):
@@ -187,9 +201,7 @@ class EvidenceVerifier:
                 located = locate(fingerprint, self._files.read(path))
         except (OutsideError, UnreadableEvidenceError):
             return CheckedCitation(cite, EvidenceState.UNKNOWN)
-        if located.state is EvidenceState.VALID and path != self._files.relative_path(citation.path):
-            return CheckedCitation(cite, located.state, _place(path, located))
-        return CheckedCitation(cite, located.state, _place(path, located))
+        return CheckedCitation(cite, located.state, _place(path, located), self._files.project / path)
 
     def _check_without_base(self, citation: CitedPlace, path: str) -> CheckedCitation:
         """Return the state by what is on the disk now. Nothing is claimed about lines."""
@@ -199,23 +211,46 @@ class EvidenceVerifier:
             is_missing = "/" in citation.path and not self._files.ending_with(path)
             return CheckedCitation(citation.text, EvidenceState.GONE if is_missing else EvidenceState.UNKNOWN)
         state = EvidenceState.VALID if citation.first is None else EvidenceState.UNKNOWN
-        return CheckedCitation(citation.text, state, present if citation.first is None else None)
+        at = present if citation.first is None else None
+        return CheckedCitation(citation.text, state, at, self._files.project / present)
 
     def _check_renamed(self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint) -> CheckedCitation:
+        path = fingerprint.path
         since = int((base.taken_at - _CLOCK_SLACK_SECONDS) * 1e9)
         candidates = self._files.rename_candidates(fingerprint.path, fingerprint.size, since)
-        alike = [(similarity(fingerprint.sketch, self._files.sketch(file.path)), file.path) for file in candidates]
-        best = max(alike, key=lambda item: item[0], default=(0.0, ""))
-        located = locate(fingerprint, self._files.read(best[1])) if best[0] >= _MIN_PERHAPS_RENAMED else None
-        if located is not None and (best[0] >= _MIN_RENAMED or located.state is not EvidenceState.GONE):
-            state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
-            return CheckedCitation(cite, state, _place(best[1], located))
+        alike = [
+            (similarity(fingerprint.sketch, self._files.sketch(file.path)) + name_likeness(path, file.path), file.path)
+            for file in candidates
+            if not self._existed(base, file.path)
+        ]
+        alike.sort(reverse=True)
+        for likeness, file in alike[:_MAX_ALIKE]:
+            if likeness < _MIN_PERHAPS_RENAMED:
+                break
+            located = locate(fingerprint, self._files.read(file))
+            if likeness >= _MIN_RENAMED or located.state is not EvidenceState.GONE:
+                state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
+                return CheckedCitation(cite, state, _place(file, located))
         if len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1:
-            for file in candidates:
-                located = locate(fingerprint, self._files.read(file.path))
+            for candidate in candidates:
+                content = self._files.read(candidate.path)
+                if not contains(fingerprint, content):
+                    continue
+                located = locate(fingerprint, content)
                 if located.state in (EvidenceState.VALID, EvidenceState.MOVED):
-                    return CheckedCitation(cite, EvidenceState.MOVED, _place(file.path, located))
+                    return CheckedCitation(cite, EvidenceState.MOVED, _place(candidate.path, located))
         return CheckedCitation(cite, EvidenceState.GONE)
+
+    def _existed(self, base: StoredFingerprint, path: str) -> bool:
+        """Return whether a file was there beside the cited one, so that it cannot be the renamed one."""
+        repository = self._repository_of(path) if base.commit else None
+        if repository is None or base.commit is None:
+            return False
+        try:
+            inside = str((self._files.project / path).relative_to(repository.root))
+            return repository.blob_name(repository.commit(base.commit), inside) is not None
+        except (ObjectError, ValueError):
+            return False
 
     # History
 

@@ -51,6 +51,8 @@ def text_mentions(text: str) -> list[tuple[str, str, str]]:
         if len(message.split(" ")) >= _MIN_MESSAGE_WORDS and len(message) >= _MIN_MESSAGE_LENGTH:
             found[MESSAGE, " ".join(message.split(" ")[:2]), message] = None
     for word in text.split():
+        if word.islower():
+            continue  # quick, since nearly all words are
         code = word.strip(_ENDS)
         if is_code(code):
             found[CODE, code.lower(), code] = None

@@ -69,7 +69,8 @@ class EntrySummary(NamedTuple):
 class PromotableEntry(NamedTuple):
     """An entry of a memory file that fulfils every rule of `echod promote`, with the category that fits best.
 
-    `sessions` is the number of sessions that must have referenced it; 0 if its confidence is enough.
+    `sessions` is the number of sessions that must have referenced it; 0 if its confidence is enough. `raises` is true
+    if it is not etched yet.
     """
 
     id: str
@@ -77,6 +78,7 @@ class PromotableEntry(NamedTuple):
     category: str
     content_digest: str
     sessions: int
+    raises: bool
 
 
 class FileInspection(NamedTuple):

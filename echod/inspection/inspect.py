@@ -40,7 +40,7 @@ from echod.memory.policy.manual import find_recurring
 from echod.memory.policy.scoring import count_document_lines, leaves_block_open
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.similarity import bare_title, learning_of
-from echod.memory.solutions.promotion import entry_digest, sessions_to_promote, suggest_category
+from echod.memory.solutions.promotion import entry_digest, might_be_promoted, sessions_to_promote, suggest_category
 from echod.state.entries import EntryStore
 from echod.store.journal.notices import CLAIM, PROPOSAL, Question
 from echod.store.layout import MEMORY, Role, global_root
@@ -84,13 +84,13 @@ def inspect_file(file: Path, version: FileVersion, data: bytes) -> tuple[FileIns
 
 def _promotable_entries(role_name: str, document: Document) -> Iterator[PromotableEntry]:
     """Yield the entries that `echod promote` would accept as they are, some only after enough references."""
-    etched = [block.entry is not None and block.entry.layer is Layer.ETCHED for block in document.blocks]
-    if not any(etched):
+    if not any(map(might_be_promoted, document.blocks)):
         return
     for identity, block in zip(entry_ids(role_name, document), document.blocks, strict=True):
         if identity is not None and block.entry is not None and (sessions := sessions_to_promote(block)) is not None:
             category = suggest_category(block).value
-            yield PromotableEntry(identity, block.entry.title, category, entry_digest(block), sessions)
+            raises = block.entry.layer is not Layer.ETCHED
+            yield PromotableEntry(identity, block.entry.title, category, entry_digest(block), sessions, raises)
 
 
 def summarize_entries(role_name: str, document: Document) -> Iterator[EntrySummary]:

@@ -429,7 +429,7 @@ class ReviewCollector:
             excluded |= self._with_few_references(role, memory, maintenance, now)
         for entry in memory.promotable:
             if entry.id not in excluded:
-                command = f"echod promote {entry.id} --category {entry.category}"
+                command = f"echod promote {entry.id} --category {entry.category}{' --raise' if entry.raises else ''}"
                 text = f"This entry could be a solution for people. To promote it: {command}"
                 content = (entry.id, entry.content_digest)
                 kind, since = ReviewKind.PROMOTABLE, memory.modified_at

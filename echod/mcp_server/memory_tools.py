@@ -128,9 +128,7 @@ class MemoryTools:
         """Return the states of each document's citations, by its row."""
         with self._session.evidence_reader() as reader:
             return {
-                document.row: [
-                    {"cite": checked.cite, "state": checked.state.value} for checked in reader.check(document)
-                ]
+                document.row: [{"cite": checked.cite, "state": checked.state} for checked in reader.check(document)]
                 for document in documents
             }
 

@@ -79,7 +79,7 @@ class ServerSession:
 
     def evidence_reader(self) -> EvidenceReader:
         """Return a reader that checks citations as of now."""
-        return EvidenceReader(self._paths, self._clock())
+        return EvidenceReader(self._paths, self._clock(), self.finder)
 
     def take_signals(self) -> None:
         """Remove the signals by which other programs announce changes, since every answer is up to date anyway.

@@ -57,6 +57,12 @@ _QUOTE = -1
 _MAX_INDENT = 3  # columns; lines indented further are code
 _MAX_DEPTH = 100  # nested containers; real files nest less, and without a limit hostile input costs quadratic time
 _SPACES = re.compile(r" *+")
+# A heading and the lines up to the next one, if each is plain text, an item or blank, as in most entries. They open
+# nothing that could last beyond that heading, so they need not be read one by one.
+_PLAIN_STRETCH = re.compile(
+    r"[^\n]*+\n(?:(?:[^\n\r\t #>\-+*_=`~<0-9]|\*\*[A-Za-z]|" + _PLAIN_LIST_ITEM.pattern + r"|(?=\n))[^\n]*+\n)*+"
+    r"(?=#{1,6}(?:[ \t\r\n]|\Z)|\Z)"
+)
 
 _START_MARKS, _END_MARKS = "<" * 7, ">" * 7
 _START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
@@ -237,6 +243,8 @@ class _Scanner:
                 self._containers = []
                 self._leaf = None
                 self._record_heading(position)
+                if stretch := _PLAIN_STRETCH.match(text, position):
+                    end = stretch.end()
             elif first == "\n" and (not self._containers or self._is_in_plain_item()):
                 self._leaf = None
             else:

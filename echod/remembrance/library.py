@@ -14,6 +14,7 @@ from echod.errors import os_reason
 from echod.files import read_regular
 from echod.memory import MAX_FILE_BYTES, MEMORY_FILE
 from echod.memory.document import parse
+from echod.memory.evidence.compare import EvidenceState
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.solutions.document import SolutionDocument, UnreadableSolution, read_solution
@@ -108,7 +109,8 @@ def _check_solution(
                 else "the hash in echo_ref is abbreviated, so that nothing can be compared with it"
             )
         else:
-            stale = list(_stale_reference(library.project, reference, memories))
+            found = find_entry_state(library.project, reference, memories)
+            stale = [] if found.state is EvidenceState.VALID else [found.reason]
     if document.superseded_by:
         state = SolutionState.SUPERSEDED
         stale = [f"superseded by {document.superseded_by}"]
@@ -131,10 +133,24 @@ def _broken_links(project: Path, solution: ExistingSolution) -> Iterator[str]:
             yield f"{link} does not exist"
 
 
-def _stale_reference(
-    project: Path, reference: EntryReference, memories: dict[Path, Mapping[str, Block] | str]
-) -> Iterator[str]:
-    """Yield why an entry is no longer the one that a solution was made of."""
+class EntryState(NamedTuple):
+    """The fate of an entry since a solution was made of it, and a phrase about it if it is not `VALID`.
+
+    `UNKNOWN`: its memory file cannot be read.
+    """
+
+    state: EvidenceState
+    reason: str = ""
+
+
+def find_entry_state(
+    project: Path, reference: EntryReference, memories: dict[Path, Mapping[str, Block] | str] | None = None
+) -> EntryState:
+    """Return what became of the entry of a solution. `memories` has the files that were read, and gets those it reads.
+
+    An entry whose text is in the files under another id is the same one.
+    """
+    memories = {} if memories is None else memories
     digests: set[str] = set()
     problems: list[str] = []
     found = None
@@ -148,13 +164,12 @@ def _stale_reference(
         digests |= {entry_digest(block) for block in memory.values()}
         found = found or memory.get(reference.entry_id)
     if reference.digest in digests:
-        return
+        return EntryState(EvidenceState.VALID)
     if found is not None:
-        yield f"the entry {reference.entry_id} has changed since"
-    elif problems:
-        yield problems[0]
-    else:
-        yield f"no memory file has the entry {reference.entry_id} any more"
+        return EntryState(EvidenceState.CHANGED, f"the entry {reference.entry_id} has changed since")
+    if problems:
+        return EntryState(EvidenceState.UNKNOWN, problems[0])
+    return EntryState(EvidenceState.GONE, f"no memory file has the entry {reference.entry_id} any more")
 
 
 def _referenced_files(project: Path, path: str) -> list[Path]:

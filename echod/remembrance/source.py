@@ -94,7 +94,7 @@ def _read(file: Path, data: bytes) -> Iterator[SearchDocument]:
         ),
         category=document.category,
         date=document.date,
-        source=document.echo_ref.partition("@")[0],
+        source=document.echo_ref,
         citations=document.affected_files,
     )
 

@@ -17,7 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.evidence.verifier import CheckedCitation
+from echod.contract.search import EvidenceInfo
 from echod.memory.evidence.compare import EvidenceState
 from echod.memory.model import Layer
 from echod.memory.similarity import Learning, LearningFeatures, SimilarityThresholds, compare_learnings, features_of
@@ -55,10 +55,10 @@ class StaleCitation(NamedTuple):
     """An entry that cites lines which moved, were changed, or are gone."""
 
     document: FoundDocument
-    checked: CheckedCitation
+    checked: EvidenceInfo
 
 
-EvidenceCheck = Callable[[FoundDocument], Sequence[CheckedCitation]]
+EvidenceCheck = Callable[[FoundDocument], Sequence[EvidenceInfo]]
 """Returns the states of a document's citations."""
 
 
@@ -115,10 +115,17 @@ def _stem(file: str) -> str:
 def _find_conflicts(documents: Sequence[FoundDocument]) -> Iterator[Conflict]:
     features = [(document, _features(document)) for document in documents]
     for (one, of_one), (other, of_other) in combinations(features, 2):
+        if _is_made_of(one, other) or _is_made_of(other, one):
+            continue  # a copy: the check of its evidence names it if the entry was changed
         reason = compare_learnings(of_one, of_other, _CONFLICT_THRESHOLDS).contradiction
         if reason is not None:
             first, second = sorted((one, other), key=_precedence)
             yield Conflict(first, second, reason)
+
+
+def _is_made_of(solution: FoundDocument, entry: FoundDocument) -> bool:
+    """Return whether a document is the solution that was made of an entry."""
+    return solution.kind is DocumentKind.SOLUTION and f"#{entry.id}@" in solution.source
 
 
 def _features(document: FoundDocument) -> LearningFeatures:
@@ -191,10 +198,12 @@ def _conflict_line(conflict: Conflict) -> str:
 
 def _stale_line(stale: StaleCitation) -> str:
     checked = stale.checked
-    became = {
-        EvidenceState.MOVED: f"which is now at {checked.at}.",
-        EvidenceState.CHANGED: f"which was changed (now {checked.at}).",
-    }.get(checked.state, "which is not there any more.")
+    now_at = f" (now {checked.at})" if checked.at else ""
+    by_state: dict[str, str] = {
+        EvidenceState.MOVED.value: f"which is now at {checked.at}.",
+        EvidenceState.CHANGED.value: f"which was changed{now_at}.",
+    }
+    became = by_state.get(checked.state, "which is not there any more.")
     return f"- {_one_line(stale.document.title)!r} ({stale.document.id}) cites {checked.cite}, {became}"
 
 

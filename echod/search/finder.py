@@ -12,10 +12,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from heapq import nlargest
 from pathlib import Path
 from typing import Final, NamedTuple
 
+from echod.files import FileVersion
 from echod.search.documents import DocumentKind, DocumentScope, DocumentSource
 from echod.search.index import IndexFile, Problem, Refresh, SearchIndex
 from echod.search.ranking import rank
@@ -60,8 +60,22 @@ class SearchRequest(NamedTuple):
     offset: int = 0
 
 
+class StoredState(NamedTuple):
+    """The state of a citation that a check found. It holds while `basis` and the version of `file` are the same."""
+
+    cite: str
+    state: str
+    at: str | None
+    basis: str
+    file: str
+    version: FileVersion
+
+
 class FoundDocument(NamedTuple):
-    """A document of the index, with what its source adds. `citations` are as written. No text contains a secret."""
+    """A document of the index, with what its source adds. `citations` are as written. No text contains a secret.
+
+    `states` are those of earlier checks, which may not hold any more.
+    """
 
     row: int
     id: str
@@ -82,6 +96,7 @@ class FoundDocument(NamedTuple):
     confidence: float | None
     suspicious: bool
     citations: tuple[str, ...]
+    states: tuple[StoredState, ...] = ()
     score: float = 0.0
 
 
@@ -152,6 +167,14 @@ class DocumentFinder:
         """Return how many documents there are, by kind, role, layer and category."""
         return self._file.run(lambda index: _summarize(index, sources))
 
+    def store_states(self, states: Iterable[tuple[int, StoredState]]) -> None:
+        """Store the states of citations, by the row of their document."""
+        rows = [
+            (found.state, found.at, found.basis, found.file, *found.version, row, found.cite) for row, found in states
+        ]
+        if rows:
+            self._file.run(lambda index: index.store_states(rows))
+
     def forget_project(self, project: str) -> None:
         """Delete everything about a project."""
         self._file.run(lambda index: index.forget(lambda own, _: own != project))
@@ -200,27 +223,50 @@ def _answer(
         scores[document] += NEAR_BONUS
     offset = max(0, request.offset)
     passes_all = not refresh.outdated_files and _passes_all(sources, request)
-    candidates = _best(scores, offset + request.limit) if passes_all else scores
-    fields = _read_fields(index, tuple(candidates))
-    ordered = []
-    for document, found in fields.items():
-        if passes_all or (found.file not in refresh.outdated_files and _passes(found, request)):
-            layer = _LAYER_ORDER.get(found.layer, _LAYER_ORDER["inscribed"])
-            ordered.append((round(scores[document] - _LAYER_STEP * layer, 6), found.date, -document))
-    ordered.sort(reverse=True)
-    unique = _without_repeats(fields, {-number: score for score, _, number in ordered})
-    page = dict(list(unique.items())[offset : offset + request.limit])
-    total = len(scores) if passes_all else len(unique)
+    if passes_all:
+        ordered = _ordered(scores, _read_order(index, _best(scores, offset + request.limit)))
+        total = len(scores)
+    else:
+        fields = {
+            document: found
+            for document, found in _read_fields(index, tuple(scores)).items()
+            if found.file not in refresh.outdated_files and _passes(found, request)
+        }
+        order = [(document, found.layer, found.date) for document, found in fields.items()]
+        ordered = _without_repeats(fields, _ordered(scores, order))
+        total = len(ordered)
+    page = dict(list(ordered.items())[offset : offset + request.limit])
     return SearchAnswer(_read_documents(index, page), total, refresh.stale, refresh.problems, index.notice)
+
+
+def _ordered(scores: Mapping[int, float], order: Iterable[tuple[int, str, str]]) -> dict[int, float]:
+    """Return the final scores of documents, best first, by their layers and dates."""
+    ordered = [
+        (round(scores[document] - _LAYER_STEP * _LAYER_ORDER.get(layer, _LAYER_ORDER["inscribed"]), 6), date, -document)
+        for document, layer, date in order
+    ]
+    ordered.sort(reverse=True)
+    return {-number: score for score, _, number in ordered}
+
+
+def _read_order(index: SearchIndex, documents: Sequence[int]) -> Sequence[tuple[int, str, str]]:
+    """Return layer and date of documents."""
+    found: list[tuple[int, str, str]] = []
+    for begin in range(0, len(documents), _MAX_VALUES):
+        ids = documents[begin : begin + _MAX_VALUES]
+        select = f"SELECT id, layer, date FROM document WHERE id IN ({_marks(ids)})"  # noqa: S608
+        found += index.connection.execute(select, ids).fetchall()
+    return found
 
 
 def _best(scores: Mapping[int, float], count: int) -> Sequence[int]:
     """Return the best documents, and those that their layer may put before one of them."""
-    found = nlargest(count + _REORDERED, scores, key=scores.__getitem__)
-    if len(found) <= count:
-        return found
-    lowest = scores[found[count - 1]] - _LAYER_STEP * max(_LAYER_ORDER.values())
-    return [document for document in found if scores[document] >= lowest]
+    if len(scores) <= count:
+        return tuple(scores)
+    lowest = sorted(scores.values(), reverse=True)[count - 1] - _LAYER_STEP * max(_LAYER_ORDER.values())
+    found = [document for document, score in scores.items() if score >= lowest]
+    found.sort(key=scores.__getitem__, reverse=True)
+    return found[: count + _REORDERED]
 
 
 class _Fields(NamedTuple):
@@ -344,11 +390,17 @@ def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> lis
     rows = connection.execute(select, values).fetchall()
     ids = [row[0] for row in rows]
     citations: dict[int, list[str]] = {}
+    states: dict[int, list[StoredState]] = {}
     for begin in range(0, len(ids), _MAX_VALUES):
         some = ids[begin : begin + _MAX_VALUES]
-        cited = f"SELECT document, cite FROM citation WHERE document IN ({_marks(some)}) ORDER BY rowid"  # noqa: S608
-        for document, cite in connection.execute(cited, some):
+        cited = (
+            "SELECT document, cite, state, at, basis, file, inode, size, modified_ns, changed_ns FROM citation "  # noqa: S608
+            f"WHERE document IN ({_marks(some)}) ORDER BY rowid"
+        )
+        for document, cite, state, at, basis, file, *version in connection.execute(cited, some):
             citations.setdefault(document, []).append(cite)
+            if state is not None:
+                states.setdefault(document, []).append(StoredState(cite, state, at, basis, file, (*version,)))
     found = []
     for row in rows:
         (number, _, entry, kind, title, body, line, role, layer, category, domain, date, source, confidence,
@@ -359,7 +411,7 @@ def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> lis
                 row=number, id=entry, kind=DocumentKind(kind), scope=scope, project=project, store=store, role=role,
                 layer=layer, category=category, domain=domain, title=title, date=date, path=path, line=line, body=body,
                 source=source, confidence=confidence, suspicious=bool(suspicious),
-                citations=tuple(citations.get(number, ())),
+                citations=tuple(citations.get(number, ())), states=tuple(states.get(number, ())),
             )
         )  # fmt: skip
     return found

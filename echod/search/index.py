@@ -93,6 +93,22 @@ class SearchIndex:
         finally:
             self.connection.execute("ROLLBACK")  # nothing was written
 
+    def store_states(self, rows: Sequence[tuple[object, ...]]) -> None:
+        """Store states of citations. They are lost if another process writes, since the next check finds them again."""
+        self.connection.execute("PRAGMA busy_timeout = 0")
+        try:
+            with transaction(self.connection):
+                self.connection.executemany(
+                    "UPDATE citation SET state = ?, at = ?, basis = ?, file = ?, inode = ?, size = ?, modified_ns = ?, "
+                    "changed_ns = ? WHERE document = ? AND cite = ?",
+                    rows,
+                )
+        except sqlite3.OperationalError as error:
+            if primary_code(error) not in BUSY_CODES:
+                raise
+        finally:
+            self.connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_SECONDS * 1000)}")
+
     def refresh(self, sources: Iterable[DocumentSource]) -> Refresh:
         """Bring the documents of these sources up to date with the disk.
 

@@ -38,19 +38,24 @@ SIMILARITIES: Final = (0.5, 0.75)
 SYNONYM_WEIGHT: Final = 0.5
 """The weight of a word that means nearly the same."""
 
-ROW_BUDGET: Final = 400
+ROW_BUDGET: Final = 300
 """How many rows of the rarest words are read. More common words are read only in passages that have one of those."""
+_BUDGET_PER_PASSAGE: Final = 100
+"""Documents of many passages, such as conversations, need more rows: so many for each passage of an average one."""
+_MAX_ROW_BUDGET: Final = 1_000
 _MIN_READ_WORDS: Final = 1
-_MAX_ROWS: Final = 1_200
-"""How many rows are read of the rarest word, even beyond the budget."""
+_MAX_READ_FACTOR: Final = 3
+"""How many rows are read of the rarest word, even beyond the budget, as a multiple of it."""
 _MIN_SIMILAR_LENGTH: Final = 4
 _SIMILAR_PREFIX_LENGTH: Final = 2
 _SIMILAR_QUERY_WORDS: Final = 5
 _MAX_SIMILAR_WORDS: Final = 10
 _MAX_SIMILAR_ROWS: Final = 100
+_MAX_SIMILAR_FREQUENCY: Final = 100
+"""A word that more documents have needs no similar ones."""
 _SIMILAR_ROW_BUDGET: Final = 300
 """How many rows with similar words are read, those of the rarest words first. A small memory has fewer."""
-_MAX_COMMON_ROWS: Final = 20 * ROW_BUDGET
+_MAX_COMMON_ROWS: Final = 8_000
 """A word with more rows is not read if the query has a rarer one, since it hardly separates documents."""
 _ROWS_PER_COLLECTION: Final = DOCUMENTS_PER_COLLECTION * PASSAGES_PER_DOCUMENT
 _MAX_ROW: Final = (1 << 63) - 1
@@ -58,8 +63,8 @@ _MAX_SEPARATE_COLLECTIONS: Final = 8
 """Up to this number of collections, reading the rows of each is faster than reading all rows and choosing."""
 
 
-_MAX_CACHED: Final = 600
-"""How many counts and lists of rows are kept between queries, some megabytes."""
+_MAX_CACHED, _MAX_CACHED_ROWS = 20_000, 300
+"""How many counts, and how many lists of rows, are kept between queries: some megabytes."""
 
 
 class _WordRows(NamedTuple):
@@ -83,6 +88,7 @@ class TermCache:
 
     def __init__(self) -> None:
         self.values: dict[tuple[object, ...], Any] = {}
+        self.rows: dict[tuple[object, ...], _WordRows] = {}
         self._version: tuple[int, int] | None = None
 
     def follow(self, connection: sqlite3.Connection) -> None:
@@ -91,7 +97,9 @@ class TermCache:
         version = (connection.total_changes, int(shared))
         if version != self._version or len(self.values) > _MAX_CACHED:
             self.values.clear()
-            self._version = version
+        if version != self._version or len(self.rows) > _MAX_CACHED_ROWS:
+            self.rows.clear()
+        self._version = version
 
 
 def rank(
@@ -119,9 +127,10 @@ def rank(
         if (others := index.read_synonyms(word)) is not None
     ]
     for found, value in evidence:
-        for document in found.titles:
-            titles[document] += value * TITLE_WEIGHT
         if found.titles:
+            in_title = value * TITLE_WEIGHT
+            for document in found.titles:
+                titles[document] += in_title
             below_title = value * (BOTH_WEIGHT - TITLE_WEIGHT)
             for passage in found.passages:
                 passages[passage] += below_title if passage // PASSAGES_PER_DOCUMENT in found.titles else value
@@ -180,11 +189,16 @@ class _IndexRows:
     def __init__(self, connection: sqlite3.Connection, collections: Collection[int], cache: TermCache) -> None:
         self._connection = connection
         self._cached = cache.values
+        self._cached_rows = cache.rows
         cache.follow(connection)
-        select = "SELECT id, documents FROM collection WHERE documents > 0"
-        sizes: dict[int, int] = dict(connection.execute(select).fetchall())
+        select = "SELECT id, documents, passages FROM collection WHERE documents > 0"
+        rows = connection.execute(select).fetchall()
+        sizes = {number: documents for number, documents, _ in rows}
         self._collections = sizes.keys() & frozenset(collections)
         self.total = sum(sizes[collection] for collection in self._collections)
+        passages = sum(count for number, _, count in rows if number in self._collections)
+        per_document = passages // max(1, self.total)
+        self._budget = min(max(ROW_BUDGET, per_document * _BUDGET_PER_PASSAGE), _MAX_ROW_BUDGET)
         if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
             self._ranges = [_Range(0, _MAX_ROW, sum(sizes.values()))]
         else:
@@ -207,16 +221,16 @@ class _IndexRows:
         for word in sorted(words, key=lambda word: counts[word]):
             expression, count = expressions[word], counts[word]
             weight = PREFIX_WEIGHT if expression.endswith("*") else 1.0
-            if read_words < _MIN_READ_WORDS or read_rows + count <= ROW_BUDGET:
-                rows = self._rows(expression, _MAX_ROWS)
+            if read_words < _MIN_READ_WORDS or read_rows + count <= self._budget:
+                rows = self._rows(expression, _MAX_READ_FACTOR * self._budget)
                 read_rows += len(rows.passages) + len(rows.titles)
                 read_words += bool(rows.documents)
                 near = f"{near} OR {expression}" if near else expression
             elif count <= _MAX_COMMON_ROWS:
-                rows = self._rows(f"{expression} AND ({near})", ROW_BUDGET)
+                rows = self._rows(f"{expression} AND ({near})", self._budget)
             else:
                 rows = _word_rows(())
-            frequency = rows.frequency if count <= ROW_BUDGET else min(count, self.total)
+            frequency = rows.frequency if count <= self._budget else min(count, self.total)
             found[word] = rows._replace(frequency=frequency, weight=weight)
         return found
 
@@ -232,9 +246,9 @@ class _IndexRows:
             "(SELECT rowid FROM passage WHERE passage MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)"
         )
         for rows in self._ranges:
-            values = (expression, rows.first, rows.last, ROW_BUDGET + 1)
+            values = (expression, rows.first, rows.last, self._budget + 1)
             count, last = self._connection.execute(select, values).fetchone()
-            if count > ROW_BUDGET:
+            if count > self._budget:
                 seen = max(1, (last - rows.first) // PASSAGES_PER_DOCUMENT)
                 count = max(count, count * rows.documents / seen)
             found += count
@@ -253,6 +267,8 @@ class _IndexRows:
             return found
         read = 0
         for word in sorted(words, key=lambda word: rows[word].frequency)[:_SIMILAR_QUERY_WORDS]:
+            if rows[word].frequency > _MAX_SIMILAR_FREQUENCY:
+                break  # so are the following ones
             best: dict[int, float] = {}
             for similarity, others in self._similar_words(word).items() if read < _SIMILAR_ROW_BUDGET else ():
                 near = self._rows(" OR ".join(map(_quote, others)), _MAX_SIMILAR_ROWS).documents
@@ -272,38 +288,41 @@ class _IndexRows:
         """
         if len(word) < _MIN_SIMILAR_LENGTH:
             return {}
+        key = ("similar", word)
+        known: Mapping[float, Sequence[str]] | None = self._cached.get(key)
+        if known is not None:
+            return known
         wanted = trigrams(word)
-        shared: defaultdict[str, int] = defaultdict(int)
-        by_part = self._words_by_part(word[:_SIMILAR_PREFIX_LENGTH])
-        for part in wanted:
-            for other in by_part.get(part, ()):
-                shared[other] += 1
-        similar = [(count / len(wanted), other) for other, count in shared.items()]
-        near = sorted(
-            (pair for pair in similar if pair[0] >= SIMILARITIES[0] and pair[1] != word),
-            key=lambda pair: (-pair[0], len(pair[1]), pair[1]),
-        )
+        least = math.ceil(SIMILARITIES[0] * len(wanted))
+        near: list[tuple[float, int, str]] = []
+        for other in self._words_with_prefix(word[:_SIMILAR_PREFIX_LENGTH], least + 2):
+            shared = 0
+            for part in wanted:  # a loop, since a generator takes three times as long, and there are many words
+                if part in other:
+                    shared += 1
+            if shared >= least and other != word:
+                near.append((-shared / len(wanted), len(other), other))
+        near.sort()
         found: dict[float, list[str]] = {}
-        for similarity, other in reversed(near[:_MAX_SIMILAR_WORDS]):
-            found.setdefault(max(level for level in SIMILARITIES if level <= similarity), []).append(other)
+        for similarity, _, other in reversed(near[:_MAX_SIMILAR_WORDS]):
+            found.setdefault(max(level for level in SIMILARITIES if level <= -similarity), []).append(other)
+        self._cached[key] = found
         return found
 
-    def _words_by_part(self, prefix: str) -> Mapping[str, Sequence[str]]:
-        """Return the words of the index that begin with a prefix, by each of their trigrams."""
-        found: defaultdict[str, list[str]] | None = self._cached.get((prefix,))
+    def _words_with_prefix(self, prefix: str, length: int) -> Sequence[str]:
+        """Return the words of the index that begin with a prefix and have at least this length."""
+        key = (prefix, length)
+        found: list[str] | None = self._cached.get(key)
         if found is None:
-            found = defaultdict(list)
-            select = "SELECT word FROM word WHERE word >= ? AND word < ?"
-            for (word,) in self._connection.execute(select, (prefix, f"{prefix}\U0010ffff")).fetchall():
-                for part in trigrams(word):
-                    found[part].append(word)
-            self._cached[prefix,] = found
+            select = "SELECT word FROM word WHERE word >= ? AND word < ? AND length(word) >= ?"
+            values = (prefix, f"{prefix}\U0010ffff", length)
+            found = self._cached[key] = [word for (word,) in self._connection.execute(select, values).fetchall()]
         return found
 
     def _rows(self, expression: str, limit: int) -> _WordRows:
         """Return the first rows that match an expression, in the collections."""
         key = (*self._ranges, expression, limit)
-        known: _WordRows | None = self._cached.get(key)
+        known = self._cached_rows.get(key)
         if known is not None:
             return known
         found: list[int] = []
@@ -314,8 +333,8 @@ class _IndexRows:
         if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
             found = [row for row in found if row // _ROWS_PER_COLLECTION in self._collections]
         word_rows = _word_rows(found)
-        if len(found) <= ROW_BUDGET:
-            self._cached[key] = word_rows
+        if len(found) <= self._budget and " AND " not in expression:  # which no other query reads
+            self._cached_rows[key] = word_rows
         return word_rows
 
 

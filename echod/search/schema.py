@@ -9,7 +9,8 @@ version is deleted and built again. A reader opens the file read-only, compares 
 | `collection` | A source of documents: a store, the solutions of a project, the conversations of a root. |
 | `file` | A file of a collection, with the version that was read, and why it could not be read. |
 | `document` | A text that can be found. It contains no secrets. |
-| `citation` | A path that a document cites as evidence; `name` is the last part of the path in lower case. |
+| `citation` | A path that a document cites as evidence; `name` is the last part of the path in lower case. The other |
+| | columns are the result of a check, which holds while `basis` and the version of `file` are the same. |
 | `mention` | A command or error that an entry names, for the hooks (`echod.hooks.mentions`). |
 | `passage` | Full-text index. A row id is the document's id times `PASSAGES_PER_DOCUMENT`, plus the passage's number. |
 | `word` | All words of at least four characters, with the number of documents. |
@@ -87,7 +88,22 @@ CREATE_STATEMENTS: Final = (
     """,
     "CREATE INDEX document_file ON document (file)",
     "CREATE INDEX document_entry ON document (entry)",
-    "CREATE TABLE citation (document INTEGER NOT NULL, cite TEXT NOT NULL, path TEXT NOT NULL, name TEXT NOT NULL)",
+    """
+    CREATE TABLE citation (
+        document INTEGER NOT NULL,
+        cite TEXT NOT NULL,
+        path TEXT NOT NULL,
+        name TEXT NOT NULL,
+        state TEXT,
+        at TEXT,
+        basis TEXT,
+        file TEXT,
+        inode INTEGER,
+        size INTEGER,
+        modified_ns INTEGER,
+        changed_ns INTEGER
+    )
+    """,
     "CREATE INDEX citation_document ON citation (document)",
     "CREATE INDEX citation_name ON citation (name, document)",
     "CREATE TABLE mention (document INTEGER NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, text TEXT NOT NULL)",

@@ -12,6 +12,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from types import ModuleType
 from typing import Final, NamedTuple
@@ -23,6 +24,7 @@ from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, ROLE_NAME, Store, 
 
 _GLOBAL_ROLES_EXCLUDED: Final = frozenset({"doc-packs", "manifests"})
 _SUFFIX: Final = ".md"
+_MAX_PATHS: Final = 4096
 
 
 class MemorySource(NamedTuple):
@@ -166,7 +168,13 @@ def _regular_file(path: str) -> SourceFile | None:
         status = os.lstat(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return SourceFile(Path(path), file_version(status)) if stat.S_ISREG(status.st_mode) else None
+    return SourceFile(_path(path), file_version(status)) if stat.S_ISREG(status.st_mode) else None
+
+
+@lru_cache(_MAX_PATHS)
+def _path(path: str) -> Path:
+    """Return a path, which takes as long to make as the file's stamps to read. Every search lists the same files."""
+    return Path(path)
 
 
 def _reader() -> ModuleType:

@@ -15,14 +15,14 @@ from echod.memory.conversation.archive import (
     EDGE_BYTES,
     ArchiveHeader,
     ArchiveSummary,
-    archive_name,
     find_body,
     render_head,
     render_tail,
 )
 from echod.memory.conversation.digest import ConversationDigest
 from echod.memory.conversation.index import entry_archive, find_row, put_entry, render_entry, set_row
-from echod.memory.conversation.model import ArchiveOrigin, format_session_duration, utc_timestamp
+from echod.memory.conversation.model import ArchiveOrigin, archive_name, format_session_duration, utc_timestamp
+from echod.memory.text import pluralize
 from echod.sessions.dialects import CHUNK_BYTES
 from echod.sessions.ingest import Intake, copy_chunks
 from echod.sessions.journal import RootJournal, RootRecord, Staged
@@ -132,7 +132,9 @@ class ArchiveWriter:
         )  # fmt: skip
         self.journal.commit(change, contents)
         self.record(receipt, records, draft.intake.keys)
-        counts = f"{receipt.messages} messages, {sum(receipt.redactions.values())} secrets removed"
+        counts = (
+            f"{pluralize(receipt.messages, 'message')}, {pluralize(sum(receipt.redactions.values()), 'secret')} removed"
+        )
         text = f"{verb} as {archive_name(receipt.archive)} ({counts})"
         return SessionOutcome(session_id, receipt.archive, text, receipt)
 

@@ -9,8 +9,9 @@ from typing import Final, NamedTuple
 
 from echod.errors import os_reason
 from echod.files import open_regular, read_regular, sync_directory, write_private_durable
-from echod.memory.conversation.archive import EDGE_BYTES, ArchiveHeader, archive_name, parse_header
+from echod.memory.conversation.archive import EDGE_BYTES, ArchiveHeader, parse_header
 from echod.memory.conversation.index import remove_entry, remove_row
+from echod.memory.conversation.model import archive_name
 from echod.sessions.dialects import LineReader
 from echod.sessions.journal import RootJournal, RootRecord
 from echod.sessions.receipts import (

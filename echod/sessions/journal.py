@@ -25,8 +25,8 @@ from typing import Any, Final, NamedTuple
 from echod.errors import os_reason
 from echod.files import full_fsync, open_regular, read_regular, sync_directory, write_private_durable
 from echod.log import get_logger
-from echod.memory.conversation.archive import archive_name
 from echod.memory.conversation.index import INDEX_START, find_row, put_entry, remove_entry, remove_row
+from echod.memory.conversation.model import archive_name
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.sessions.roots import EPHEMERAL, INDEX, SessionError, SessionRoot
 
@@ -283,6 +283,17 @@ class RootJournal:
 
     def _write(self, record: RootRecord) -> None:
         write_private_durable(self._path_of(record), json.dumps(asdict(record), ensure_ascii=False).encode())
+
+    def count_lines(self, path: str, digest: str) -> int | None:
+        """Return the lines of a content that a file has or had; None if it is not stored any more.
+
+        Raises:
+            OSError: the disk fails.
+        """
+        for stored in (self._blobs / digest, self.root.memory / path):
+            if file_digest(stored) == digest:
+                return sum(chunk.count(b"\n") for chunk in _chunks(stored))
+        return None
 
     # Undo
 

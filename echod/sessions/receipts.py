@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 from echod.errors import os_reason
 from echod.files import read_regular, write_private_durable
-from echod.memory.conversation.archive import archive_name
+from echod.memory.conversation.model import archive_name
 from echod.sessions.roots import SessionError, SessionRoot
 from echod.state.session_log import SessionLog, SourceRecord, SourceState
 

@@ -24,8 +24,8 @@ from typing import NamedTuple
 
 from echod.errors import EchodError, os_reason
 from echod.files import read_regular, write_private_durable
-from echod.memory.conversation.archive import archive_name, archive_number
 from echod.memory.conversation.index import DEFAULT_ENTRIES, INDEX_START, MAX_ENTRIES, MIN_ENTRIES, row_numbers
+from echod.memory.conversation.model import archive_name, archive_number
 from echod.paths import PRIVATE_DIR_MODE, conversations_name
 
 MEMORY_DIRECTORY = "memory"

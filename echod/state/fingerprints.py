@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from echod.memory.evidence.fingerprint import Fingerprint
 from echod.state.database import Database
 
+if TYPE_CHECKING:
+    from echod.memory.evidence.fingerprint import Fingerprint  # a search loads this module and compares nothing
+
 _COLUMNS = (
-    "entry_id, cite, path, first, last, tokens, context_before, context_after, copies, size, digest, sketch, taken_at, "
-    "commit_name, state"
+    "entry_id, cite, path, first, last, tokens, context_before, context_after, lines_before, lines_after, line_sizes, "
+    "copies, size, digest, sketch, taken_at, commit_name, state"
 )
+_NOTHING = (None, 0, 0, b"", b"", b"", b"", b"", b"", 0, 0, "", b"")
 
 
 class StoredFingerprint(NamedTuple):
@@ -42,6 +45,8 @@ class FingerprintStore:
 
     def read(self, store: str, role: str, entry: str | None = None) -> Mapping[FingerprintKey, StoredFingerprint]:
         """Return the fingerprints of a role's entries, or of one entry."""
+        from echod.memory.evidence.fingerprint import Fingerprint  # noqa: PLC0415  see above
+
         where, values = ("", (store, role)) if entry is None else (" AND entry_id = ?", (store, role, entry))
         with self._database.read_transaction() as connection:
             rows = connection.execute(
@@ -50,30 +55,20 @@ class FingerprintStore:
             ).fetchall()
         found = {}
         for row in rows:
-            (
-                entry,
-                cite,
-                path,
-                first,
-                last,
-                tokens,
-                before,
-                after,
-                copies,
-                size,
-                digest,
-                sketch,
-                taken,
-                commit,
-                state,
-            ) = row
-            fingerprint = (
-                None
-                if path is None
-                else Fingerprint(path, first, last, tokens, before, after, copies, size, digest, sketch)
-            )
+            entry, cite, *values, taken, commit, state = row
+            fingerprint = None if values[0] is None else Fingerprint(*values)
             found[entry, cite] = StoredFingerprint(fingerprint, taken, commit, state)
         return found
+
+    def read_identities(self, store: str, role: str, entry: str) -> Mapping[str, str]:
+        """Return a text for each citation of an entry that has a fingerprint. Another fingerprint has another text."""
+        with self._database.read_transaction() as connection:
+            rows = connection.execute(
+                "SELECT cite, taken_at, commit_name, path, first, last, copies, size, digest FROM fingerprint "
+                "WHERE store = ? AND role = ? AND entry_id = ? AND path IS NOT NULL",
+                (store, role, entry),
+            ).fetchall()
+        return {cite: repr(values) for cite, *values in rows}
 
     def write(self, store: str, role: str, taken: Mapping[FingerprintKey, StoredFingerprint]) -> None:
         """Store fingerprints, instead of those that there are."""
@@ -82,11 +77,8 @@ class FingerprintStore:
         with self._database.write_transaction() as connection:
             connection.executemany(
                 f"INSERT OR REPLACE INTO fingerprint (store, role, {_COLUMNS}) "  # noqa: S608  literals
-                "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
-                [
-                    (store, role, *key, *(found.fingerprint or (None, 0, 0, b"", b"", b"", 0, 0, "", b"")), *found[1:])
-                    for key, found in taken.items()
-                ],
+                f"VALUES ({', '.join('?' * (_COLUMNS.count(',') + 3))})",
+                [(store, role, *key, *(found.fingerprint or _NOTHING), *found[1:]) for key, found in taken.items()],
             )
 
     def write_states(self, store: str, role: str, states: Mapping[FingerprintKey, str]) -> None:

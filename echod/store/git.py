@@ -7,10 +7,10 @@ A branch switch, a checkout, a stash or a pull is the user's doing, and the entr
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 from pathlib import Path
+from types import ModuleType
 from typing import NamedTuple
 
 from echod.files import read_regular
@@ -33,7 +33,7 @@ class TrackedFile(NamedTuple):
     def is_staged_as(self, data: bytes) -> bool:
         """Return whether the index names exactly this content, because git wrote the file or the user staged it."""
         header = b"blob %d\0" % len(data)
-        return any(hashlib.new(kind, header + data).digest() in self.raw_index for kind in ("sha1", "sha256"))
+        return any(_hashlib().new(kind, header + data).digest() in self.raw_index for kind in ("sha1", "sha256"))
 
 
 def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:
@@ -50,17 +50,17 @@ def find_tracked_file(project: Path, file: Path) -> TrackedFile | None:
 def read_commit(root: Path) -> str | None:
     """Return the commit that is checked out in the repository at `root`; None without one, or if it is unreadable."""
     try:
-        head = _read_head(_git_dir(root)) if (root / ".git").exists() else ""
+        head = _read_head(_git_dir(root)) if (root / ".git").exists() else None
     except (OSError, ValueError):
         return None
-    return _valid_commit(head.rpartition(" ")[2]) or None
+    return None if head is None else head.commit or None
 
 
 def _read_tracked_file(git: Path, file: Path) -> TrackedFile | None:
     index = read_regular(git / "index", _MAX_INDEX_BYTES)
     # Version 4 of the index omits the part of a path that it shares with the previous one. Only the name is searched.
     name = file.name.encode() if index[4:8] == b"\0\0\0\4" else str(file).encode()
-    return TrackedFile(_read_head(git), index) if name in index else None
+    return TrackedFile(_read_head(git).described(), index) if name in index else None
 
 
 def _git_dir(root: Path) -> Path:
@@ -71,29 +71,43 @@ def _git_dir(root: Path) -> Path:
     return Path(os.path.realpath(root / pointer))
 
 
-def _read_head(git: Path) -> str:
+def _hashlib() -> ModuleType:
+    import hashlib  # noqa: PLC0415  takes a tenth of the time of a search, which only needs the commit
+
+    return hashlib
+
+
+class _Head(NamedTuple):
+    """The branch that is checked out and its commit; "" for none."""
+
+    ref: str
+    commit: str
+
+    def described(self) -> str:
+        """Return the commit, after a digest of the branch, since its name may contain a secret."""
+        if not self.ref:
+            return self.commit
+        branch = _hashlib().sha256(self.ref.encode(errors="surrogateescape")).hexdigest()[:16]
+        return f"{branch} {self.commit}" if self.commit else branch
+
+
+def _read_head(git: Path) -> _Head:
     head = _read_text(git / "HEAD")
     ref = head.removeprefix("ref:").strip()
     if ref == head or not _REF.fullmatch(ref) or ".." in ref:
-        return _valid_commit(head)  # a name that git gives to no branch leads nowhere
-    branch = _branch_digest(ref)
+        return _Head("", _valid_commit(head))  # a name that git gives to no branch leads nowhere
     common = git / "commondir"
     shared = Path(os.path.realpath(git / _read_text(common))) if common.exists() else git
     for base in (git, shared):
         if (base / ref).is_file():
-            return f"{branch} {_valid_commit(_read_text(base / ref))}"
+            return _Head(ref, _valid_commit(_read_text(base / ref)))
     packed = shared / "packed-refs"
     if packed.is_file():
         # Searched as a whole: a list of its lines could take a hundred times its size.
         pattern = rb"^([0-9a-f]{40,64}) %b$" % re.escape(os.fsencode(ref))
         if line := re.search(pattern, read_regular(packed, _MAX_INDEX_BYTES), re.MULTILINE):
-            return f"{branch} {line[1].decode()}"
-    return branch
-
-
-def _branch_digest(ref: str) -> str:
-    """Return the digest of a branch's name that the journal stores, since the name may contain a secret."""
-    return hashlib.sha256(ref.encode(errors="surrogateescape")).hexdigest()[:16]
+            return _Head(ref, line[1].decode())
+    return _Head(ref, "")
 
 
 def _read_text(file: Path) -> str:

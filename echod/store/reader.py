@@ -32,7 +32,6 @@ from echod.store.journal.notices import (
     Notice,
     Notices,
     Question,
-    overwritten_notice,
     read_notices,
     read_questions,
 )
@@ -183,7 +182,7 @@ class StoreReader:
     def find_overwritten(self, store: Store) -> Iterator[Notice]:
         """Yield a notice for each role with entries that another program overwrote, before anything restores them."""
         for role in self.roles_changed_by_others(store):
-            from echod.store.healing.heal import find_missing_blocks  # noqa: PLC0415  see the module's docstring
+            from echod.store.healing.heal import find_missing_blocks, overwritten_notice  # noqa: PLC0415  see the module's docstring
 
             try:
                 with as_store_error("read", role.path), open_role_directory(role) as directory:

@@ -7,6 +7,7 @@ whose answer was lost is recognized by its commit.
 from __future__ import annotations
 
 import hashlib
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
@@ -46,19 +47,23 @@ class HeldPushError(RefusedError):
 
 
 class ExchangeResult(NamedTuple):
-    """The result of an exchange: the roles that received something, and whether something was pushed."""
+    """The result of an exchange: the roles that received something, and whether something was pushed.
+
+    `was_rewritten` is true if the remote lost commits, and `was_damaged` if this machine's repository was replaced.
+    """
 
     pulled: tuple[str, ...]
     pushed: bool
     was_rewritten: bool
+    was_damaged: bool = False
 
     @property
     def summary(self) -> str:
         """The result, in a phrase."""
-        if not self.pulled and not self.pushed:
-            return "everything is up to date"
         parts = [f"{pluralize(len(self.pulled), 'role')} merged"] if self.pulled else []
         parts += ["pushed"] if self.pushed else []
+        parts = parts or ["everything is up to date"]
+        parts += ["the repository of the exchange was damaged and was replaced"] if self.was_damaged else []
         parts += ["the remote's history was rewritten, so nothing was removed for it"] if self.was_rewritten else []
         return ", ".join(parts)
 
@@ -66,11 +71,13 @@ class ExchangeResult(NamedTuple):
 def remote_settings(project: Path, url: str, environ: Mapping[str, str]) -> RemoteSettings:
     """Return the settings to exchange a project's memory with the repository at `url`.
 
-    The project is identified by its own remote, else by its first commit, so that its path does not matter.
+    The project is identified by its own remote, else by its first commit, and by its directory in that repository, so
+    that its path on a machine does not matter.
 
     Raises:
         EchodError: the project cannot be identified, or its memory must not be sent there.
     """
+    url = _absolute(url)
     own_urls = run_git(("config", "--get-regexp", r"^remote\..*\.url$"), environ, cwd=project).text.splitlines()
     own = {line.split(" ")[0]: line.partition(" ")[2] for line in own_urls}
     if _canonical(url) in map(_canonical, own.values()):
@@ -88,9 +95,17 @@ def remote_settings(project: Path, url: str, environ: Mapping[str, str]) -> Remo
         raise EchodError(
             f"{project} has no remote and no commit by which other machines could know it. Make a commit first."
         )
+    below = run_git(("rev-parse", "--show-prefix"), environ, cwd=project).text.rstrip("/")
+    identity += f"/{below}" if below else ""
     digest = hashlib.sha256(identity.encode(errors="surrogateescape")).hexdigest()
     name = re.sub(r"[^A-Za-z0-9-]+", "-", PurePosixPath(identity).name)[:40].strip("-")
     return RemoteSettings(url, f"echod/{name or 'project'}-{digest[:12]}", digest)
+
+
+def _absolute(url: str) -> str:
+    """Return an address that means the same from every directory: only a path depends on the current one."""
+    is_path = "://" not in url and ":" not in url.partition("/")[0]
+    return os.path.abspath(os.path.expanduser(url)) if is_path else url  # noqa: PTH100, PTH111  links stay as named
 
 
 def _canonical(url: str) -> str:
@@ -143,15 +158,33 @@ def exchange(
     pull: Callable[[Role, Incoming], bool],
     now: float,
 ) -> ExchangeResult:
-    """Bring a project's memory and its remote together.
+    """Bring a project's memory and its remote together. One exchange at a time: the caller holds the worker's lock.
 
-    `pull` merges incoming files into a role, and returns whether anything changed.
+    `pull` merges incoming files into a role, and returns whether anything changed. A repository that a crash of the
+    machine damaged is replaced, which is like the first contact with the remote.
 
     Raises:
         GitError: the remote cannot be used now. The memory is as it was, or merged; nothing is lost.
         WrongRemoteError: the remote has something else.
         HeldPushError: a secret, or a file that cannot be read, must not be pushed.
     """
+    repository.remove_stale_locks()
+    try:
+        return _exchange(project, repository, settings, pull, now)
+    except GitError:
+        if not repository.is_damaged():
+            raise
+        repository.replace(settings)
+        return _exchange(project, repository, settings, pull, now)._replace(was_damaged=True)
+
+
+def _exchange(
+    project: Path,
+    repository: MemoryRepository,
+    settings: RemoteSettings,
+    pull: Callable[[Role, Incoming], bool],
+    now: float,
+) -> ExchangeResult:
     pulled: dict[str, None] = {}
     was_rewritten = False
     for _ in range(_MAX_ROUNDS):

@@ -69,7 +69,7 @@ def driver_command(program: Sequence[str]) -> str:
         f"then {stable} {_ARGUMENTS}; n=$?; fi; "
         "if test $n -eq 0; then exit 0; fi; "
         # Python also ends with 1 when it cannot load a program. Then there are no markers.
-        'if test $n -eq 1 && grep -q "^<<<<<<<" %A; then exit 1; fi; '
+        'if test $n -eq 1 && grep -q "^<\\{%L\\}" %A; then exit 1; fi; '
         "git merge-file -L ours -L base -L theirs --marker-size=%L %A %O %B"
     )
 

@@ -16,8 +16,10 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -28,6 +30,9 @@ from echod.store.errors import RefusedError
 LOCAL_TIMEOUT_SECONDS: Final = 60.0
 NETWORK_TIMEOUT_SECONDS: Final = 300.0
 _MAX_REASON = 200
+_SSH_COMMAND = "ssh -o BatchMode=yes -o ConnectTimeout=20"
+"""Unless the user set another one, which would be replaced by this."""
+
 _SAFE_SETTINGS: Final = (
     "core.hooksPath=/dev/null",
     "core.fsmonitor=false",
@@ -43,10 +48,12 @@ _REMOVED_VARIABLES = re.compile(r"GIT_(?!SSH$|SSH_COMMAND$|SSH_VARIANT$|ASKPASS$
 """Variables of a git that runs echod would redirect the calls to another repository."""
 
 _REASONS: Final = (
+    (re.compile(r"could not read (?:Username|Password)|Authentication failed|Permission denied|terminal prompts dis"
+                r"|returned error: 40[13]"),
+     "the remote refuses the credentials; check that `git ls-remote` works without a question"),
+    (re.compile(r"returned error: 5\d\d"), "the remote's server has a problem of its own"),
     (re.compile(r"Could not resolve host|unable to access|Connection (?:refused|timed out)|Network is unreachable"),
      "the remote cannot be reached"),
-    (re.compile(r"could not read (?:Username|Password)|Authentication failed|Permission denied|terminal prompts dis"),
-     "the remote refuses the credentials; check that `git ls-remote` works without a question"),
     (re.compile(r"does not appear to be a git repository|[Rr]epository .*not found|not a git repository"),
      "there is no git repository"),
     (re.compile(r"\[(?:remote )?rejected\]|non-fast-forward|fetch first|stale info|failed to (?:lock|update) ref"),
@@ -119,8 +126,6 @@ def git_environ(environ: Mapping[str, str]) -> dict[str, str]:
     """Return an environment in which git looks only where its arguments say, asks nothing and writes English."""
     kept = {name: value for name, value in environ.items() if not _REMOVED_VARIABLES.match(name)}
     kept.update(GIT_TERMINAL_PROMPT="0", GIT_OPTIONAL_LOCKS="0", LC_ALL="C", GIT_PAGER="cat")
-    if "GIT_SSH_COMMAND" not in environ and "GIT_SSH" not in environ:
-        kept["GIT_SSH_COMMAND"] = "ssh -o BatchMode=yes"
     return kept
 
 
@@ -190,6 +195,32 @@ class MemoryRepository:
                 self.git("update-ref", "-d", reference)
         for name, value in settings._asdict().items():
             self._must(self.git("config", "--replace-all", f"echod.{name}", value), "keep the remote's address")
+
+    def remove_stale_locks(self) -> None:
+        """Remove the locks of a git that was killed. Only while nothing else uses the repository."""
+        for pattern in ("*.lock", "refs/**/*.lock"):
+            for lock in self.directory.glob(pattern):
+                with suppress(OSError):  # git names it if it matters
+                    lock.unlink()
+
+    def is_damaged(self) -> bool:
+        """Return whether objects are missing or unreadable, as after a crash of the machine."""
+        return self.git("fsck", "--connectivity-only", "--no-dangling", "--no-progress").code != 0
+
+    def replace(self, settings: RemoteSettings) -> None:
+        """Replace a damaged repository. Its content is on the disk and in the remote; it is kept as `{name}.damaged`.
+
+        Raises:
+            EchodError: a directory cannot be renamed or created.
+        """
+        aside = self.directory.with_name(f"{self.directory.name}.damaged")
+        try:
+            if aside.exists():
+                shutil.rmtree(aside)
+            self.directory.rename(aside)
+        except OSError as error:
+            raise EchodError(f"{self.directory} is damaged and cannot be replaced: {os_reason(error)}.") from error
+        self.set_up(settings)
 
     def fetch(self, settings: RemoteSettings) -> str | None:
         """Fetch the remote's branch, and return its commit; None if the remote has no such branch yet.
@@ -294,7 +325,11 @@ class MemoryRepository:
         return run_git(arguments, self._environ, data=data, variables=self._variables)
 
     def _network(self, *arguments: str) -> GitResult:
-        return run_git(arguments, self._environ, variables=self._variables, timeout=NETWORK_TIMEOUT_SECONDS)
+        variables = self._variables
+        own = (name in self._environ for name in ("GIT_SSH_COMMAND", "GIT_SSH"))
+        if not any(own) and not self.git("config", "--get", "core.sshCommand").text:
+            variables["GIT_SSH_COMMAND"] = _SSH_COMMAND
+        return run_git(arguments, self._environ, variables=variables, timeout=NETWORK_TIMEOUT_SECONDS)
 
     @property
     def _variables(self) -> dict[str, str]:

@@ -182,6 +182,13 @@ def test_links_and_long_files_are_unreadable_and_not_left_out(memory: Path) -> N
     assert [note.name for note in directory.notes] == ["topic/deep.md"]
 
 
+def test_a_named_path_is_missing_only_if_its_directory_exists(memory: Path, tmp_path: Path) -> None:
+    (tmp_path / "here.py").write_text("x")
+    (memory / "a.md").write_text(f"See `{tmp_path}/here.py:3`, `{tmp_path}/gone.py:3-9`, `{tmp_path}/other/away.py`.\n")
+
+    assert read_directory(memory).missing_paths == {f"{tmp_path}/gone.py"}
+
+
 def test_what_switches_auto_memory_off_is_named(tmp_path: Path) -> None:
     (tmp_path / "settings.json").write_text('{"autoMemoryEnabled": false}')
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from echod.sessions.transcripts import project_slug
-from tests.support import Home
+from tests.support import Home, finding_text, make_project, running_daemon, until
 
 FRONT = "---\nname: {0}\ndescription: The {0} of the build and how it fails\nmetadata:\n  type: project\n---\nBody of {0}.\n"
 
@@ -78,6 +78,63 @@ def test_a_repair_is_a_job_with_an_undo(home: Home, memory: Path) -> None:
     assert home.echod("undo", job["job"], "--yes").returncode == 1
 
 
+def test_the_log_of_a_job_shows_the_lines_that_it_changed(home: Home, memory: Path) -> None:
+    home.echod("doctor", "--auto-memory", "p", "--fix", "--yes")
+    job = home.json("log")["jobs"][0]["job"]
+
+    screen = home.run("log", job)
+    (entry,) = home.json("log", job)["entries"]
+
+    assert "MEMORY.md 5 -> 5 lines" in screen
+    assert {"- - [Gone](gone.md) was here", "+ - [Cache](cache.md) hook"} <= set(entry["lines"])
+    assert (entry["action"], entry["file"]) == ("changed", "MEMORY.md")
+    assert f"Undo: echod undo {job}" in screen
+
+
+def test_last_is_the_newest_change_of_a_project_whatever_it_changed(home: Home, memory: Path) -> None:
+    """The memory of the project, its auto memory, and again its memory: each undo takes the newest that is left."""
+    role = make_project(home.root / "p", "reviewer") / ".rune/echoes/reviewer"
+    (role / "MEMORY.md").write_text(f"# Reviewer Memory\n\n{finding_text('First')}\n{finding_text('Second')}")
+    before = {file: file.read_bytes() for file in (role / "MEMORY.md", memory / "MEMORY.md")}
+    first, second = (entry["id"] for entry in home.json("show", "p")["entries"])
+    home.run("forget", first, "p", "--yes")
+    home.echod("doctor", "--auto-memory", "p", "--fix", "--yes")
+    home.run("forget", second, "p", "--yes")
+    other = make_project(home.root / "q", "reviewer")
+
+    assert home.echod("undo", "--last", "--yes", cwd=other).returncode == 2
+    assert home.echod("undo", "--last", "--yes").returncode == 2  # in no project, so none is guessed
+    undone = [home.run("undo", "--last", "p", "--yes") for _ in range(3)]
+
+    assert [text.splitlines()[0].split()[2] for text in undone] == ["forget", "repair", "forget"], undone
+    assert {file: file.read_bytes() for file in before} == before
+    assert home.echod("undo", "--last", "p", "--yes").returncode == 2
+
+
+def test_last_undoes_auto_memory_of_a_directory_without_a_memory_of_this_format(home: Home, memory: Path) -> None:
+    before = (memory / "MEMORY.md").read_bytes()
+    home.echod("doctor", "--auto-memory", "p", "--fix", "--yes")
+
+    assert home.echod("undo", "--last", "--yes", cwd=home.root / "p").returncode == 0
+
+    assert (memory / "MEMORY.md").read_bytes() == before
+
+
+def test_many_findings_of_a_kind_are_counted_and_listed_on_request(home: Home, memory: Path) -> None:
+    for number in range(40):
+        (memory / f"fact-{number}.md").write_text(FRONT.format(f"fact-{number}"))
+
+    screen = home.echod("doctor", "--auto-memory", "p").stdout
+    full = home.echod("doctor", "--auto-memory", "p", "-v").stdout
+    missing = [check for check in home.json("doctor", "--auto-memory", "p")["checks"] if "pointer-mis" in check["code"]]
+
+    assert (screen.count("No line of the index names"), full.count("No line of the index names")) == (8, len(missing))
+    assert f"{len(missing) - 8} auto-pointer-missing" in screen
+    assert "-v or --json" in screen
+    assert "more finding" not in full
+    assert [line for line in screen.splitlines() if len(line) > 80 and not line.startswith("~/")] == []
+
+
 def test_a_new_order_alone_keeps_the_time_of_the_file(home: Home, memory: Path) -> None:
     lines = []
     for number in range(210):
@@ -134,6 +191,22 @@ def test_a_purge_is_noticed_and_undone_from_the_copy(home: Home, memory: Path) -
     assert (memory / "cache.md").read_text() == "reset by the host"
 
 
+@pytest.mark.slow
+def test_the_service_copies_at_its_start_and_after_each_interval(home: Home, memory: Path) -> None:
+    service = Home(home.root, {**home.settings, "ECHOD_RECONCILE_MINUTES": "0.005"})
+    copies = home.state / "auto-memory/copies"
+
+    with running_daemon(service) as daemon:
+        until(lambda: len(list(copies.glob("*/0*.json"))) == 1, "the copy at the start")
+        (memory / "cache.md").write_text(FRONT.format("cache") + "A new sentence.\n")
+        until(lambda: len(list(copies.glob("*/0*.json"))) == 2, "the copy after a change")
+        shutil.rmtree(memory)
+        assert daemon.process.poll() is None
+
+    home.run("restore", "--auto-memory", "p", "--yes")
+    assert (memory / "cache.md").read_text().endswith("A new sentence.\n")
+
+
 def test_no_copy_is_made_unless_the_user_wants_it(home: Home, memory: Path) -> None:
     home.run("init", "p", "--roles", "reviewer")
     home.run("add", "p")
@@ -147,6 +220,16 @@ def test_a_home_without_auto_memory_is_healthy(home: Home) -> None:
     report = home.json("doctor", "--auto-memory")
 
     assert (report["healthy"], [check["code"] for check in report["checks"]]) == (True, ["auto-none"])
+
+
+def test_a_memory_that_is_switched_off_is_noted(home: Home) -> None:
+    (home.root / "claude").mkdir()
+    (home.root / "claude/settings.json").write_text('{"autoMemoryEnabled": false}')
+
+    report = home.json("doctor", "--auto-memory")
+
+    assert [(check["code"], check["result"]) for check in report["checks"]] == [("auto-disabled", "note")]
+    assert "autoMemoryEnabled" in report["checks"][0]["text"]
 
 
 def test_a_secret_is_not_shown_in_json_either(home: Home, memory: Path) -> None:

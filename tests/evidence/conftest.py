@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import time
 from datetime import date, datetime, timedelta
@@ -14,6 +15,16 @@ from echod.evidence.verifier import CheckedCitation, EvidenceChange, EvidenceVer
 
 LINES = [f"value_{number} = compute({number}, base={number * 7})" for number in range(1, 41)]
 DAY = date(2026, 10, 1)
+
+
+def distinct_lines(count: int) -> list[str]:
+    """Return lines of code that have little in common."""
+    chance = random.Random(11)
+
+    def word() -> str:
+        return "".join(chance.choice("bdfgklmnprstvz") + chance.choice("aeiou") for _ in range(4))
+
+    return [f"{word()}.{word()}({word()}, {word()}[{word()}])" for _ in range(count)]
 
 
 def git(directory: Path, *words: str, day: date = DAY) -> str:

@@ -8,19 +8,19 @@ from pathlib import Path
 import pytest
 
 from echod.memory.evidence.compare import EvidenceState
-from tests.evidence.conftest import DAY, LINES, History, git
+from tests.evidence.conftest import DAY, LINES, History, distinct_lines, git
 
 VALID, MOVED, CHANGED, GONE, UNKNOWN = EvidenceState
 CITE = "src/app.py:10-12"
 
 
 def test_untouched_lines_are_valid(history: History) -> None:
-    assert history.check(CITE) == (CITE, VALID, "src/app.py:10-12")
+    assert history.check(CITE) == (CITE, VALID, "src/app.py:10-12", history.root / "src/app.py")
 
 
 def test_lines_below_new_ones_are_moved(history: History) -> None:
     history.write("src/app.py", ["# new", *LINES])
-    assert history.check(CITE)[1:] == (MOVED, "src/app.py:11-13")
+    assert history.check(CITE)[1:3] == (MOVED, "src/app.py:11-13")
 
 
 def test_reformatted_lines_are_not_changed(history: History) -> None:
@@ -31,7 +31,7 @@ def test_reformatted_lines_are_not_changed(history: History) -> None:
 
 def test_edited_lines_are_changed_where_they_are(history: History) -> None:
     history.write("src/app.py", [*LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]])
-    assert history.check(CITE)[1:] == (CHANGED, "src/app.py:10-12")
+    assert history.check(CITE)[1:3] == (CHANGED, "src/app.py:10-12")
 
 
 def test_something_appended_to_the_last_line_is_a_change(history: History) -> None:
@@ -41,7 +41,25 @@ def test_something_appended_to_the_last_line_is_a_change(history: History) -> No
 
 def test_removed_lines_are_gone(history: History) -> None:
     history.write("src/app.py", [*LINES[:9], *LINES[12:]])
-    assert history.check(CITE)[1:] == (GONE, None)
+    assert history.check(CITE)[1:3] == (GONE, None)
+
+
+def test_lines_that_others_took_the_place_of_are_changed(history: History) -> None:
+    history.write("src/app.py", [*LINES[:9], "load(path)", "drain(queue)", "close(file)", *LINES[12:]])
+    assert history.check(CITE)[1:3] == (CHANGED, "src/app.py:10-12")
+
+
+def test_removed_lines_are_gone_also_where_the_lines_around_them_were_edited(history: History) -> None:
+    lines = distinct_lines(40)
+    history.write("src/other.py", lines)
+    history.commit()
+    history.write("src/other.py", [*lines[:6], *(f"{line}  # above" for line in lines[6:9]), *lines[12:]])
+    assert history.check("src/other.py:10-12", DAY + timedelta(days=1)).state is GONE
+
+
+def test_a_part_of_the_lines_is_a_change(history: History) -> None:
+    history.write("src/app.py", [*LINES[:9], LINES[11], *LINES[20:]])
+    assert history.check(CITE).state is CHANGED
 
 
 def test_a_removed_file_is_gone(history: History) -> None:
@@ -52,14 +70,40 @@ def test_a_removed_file_is_gone(history: History) -> None:
 
 def test_a_renamed_file_is_moved(history: History) -> None:
     (history.root / "src/app.py").rename(history.root / "src/main.py")
-    assert history.check(CITE)[1:] == (MOVED, "src/main.py:10-12")
-    assert history.check("src/app.py")[1:] == (MOVED, "src/main.py")
+    assert history.check(CITE)[1:3] == (MOVED, "src/main.py:10-12")
+    assert history.check("src/app.py")[1:3] == (MOVED, "src/main.py")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("src/app.js", "src/app.ts"),
+        (".github/lock.yml", ".github/lock.yaml"),
+        ("app.py", "app/core.py"),
+        ("test/test-app.js", "test/app.js"),
+    ],
+)
+def test_a_renamed_file_is_found_by_its_name_where_most_of_it_was_edited(
+    history: History, before: str, after: str
+) -> None:
+    history.write(before, LINES)
+    history.commit()
+    (history.root / before).unlink()
+    history.write(after, [*(f"{line}  # {n}" for n, line in enumerate(LINES[:9])), *LINES[9:12], "end = True"])
+    assert history.check(f"{before}:10-12", DAY + timedelta(days=1))[1:3] == (MOVED, f"{after}:10-12")
+
+
+def test_a_file_that_was_there_before_is_not_a_renamed_one(history: History) -> None:
+    history.write("src/app_old.py", [*LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]])
+    history.commit()
+    (history.root / "src/app.py").unlink()
+    assert history.check(CITE, DAY + timedelta(days=1)).state is GONE
 
 
 def test_edited_lines_of_a_renamed_file_are_changed(history: History) -> None:
     (history.root / "src/app.py").unlink()
     history.write("lib/app.py", [*LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]])
-    assert history.check(CITE)[1:] == (CHANGED, "lib/app.py:10-12")
+    assert history.check(CITE)[1:3] == (CHANGED, "lib/app.py:10-12")
 
 
 def test_the_base_is_the_content_at_the_date_of_the_entry(history: History) -> None:
@@ -74,7 +118,7 @@ def test_a_file_that_was_committed_after_the_date_has_its_first_commit_as_base(h
     history.commit()
     history.write("src/late.py", LINES[5:])
     history.commit()
-    assert history.check("src/late.py:10", DAY)[1:] == (MOVED, "src/late.py:5")
+    assert history.check("src/late.py:10", DAY)[1:3] == (MOVED, "src/late.py:5")
 
 
 def test_lines_of_which_git_knows_nothing_are_unknown(tmp_path: Path) -> None:
@@ -99,7 +143,7 @@ def test_a_file_that_cannot_be_read_is_unknown_and_not_gone(history: History) ->
 
 
 def test_a_path_relative_to_another_directory_is_found_if_only_one_file_fits(history: History) -> None:
-    assert history.check("app.py:3", None)[1:] == (VALID, "src/app.py:3")
+    assert history.check("app.py:3", None)[1:3] == (VALID, "src/app.py:3")
     history.write("lib/app.py", LINES)
     assert history.check("app.py:3", None).state is UNKNOWN
 
@@ -111,7 +155,7 @@ def test_equal_lines_are_told_apart_by_what_is_around_them(history: History) -> 
     history.write("src/same.py", [*lines[:8], *lines[12:]])
     third = "src/same.py:11"
     assert history.check(third, DAY + timedelta(days=1)).state is GONE
-    assert history.check("src/same.py:15", DAY + timedelta(days=1))[1:] == (MOVED, "src/same.py:11")
+    assert history.check("src/same.py:15", DAY + timedelta(days=1))[1:3] == (MOVED, "src/same.py:11")
 
 
 class TestRepositories:
@@ -151,7 +195,7 @@ class TestRepositories:
         for file in (history.root / ".git/objects").rglob("*"):
             if file.is_file():
                 file.unlink()
-        assert history.check(CITE)[1:] == (VALID, "src/app.py:10-12")
+        assert history.check(CITE)[1:3] == (VALID, "src/app.py:10-12")
 
 
 class TestChange:

@@ -8,7 +8,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import psutil
 import pytest
 from mcp import Client, StdioServerParameters
 
+from echod.mcp_server.schemas import TOOLS
 from tests.mcp_server.conftest import Desk
 from tests.support import until
 
@@ -152,28 +152,99 @@ def is_running(process: psutil.Process) -> bool:
         return False
 
 
-@pytest.mark.slow
-def test_many_sessions_leave_no_process_behind(stocked: Desk, environ: dict[str, str]) -> None:
-    ends: list[Callable[[Any], object]] = [
-        lambda process: process.stdin.close(),
-        lambda process: process.terminate(),
-        lambda process: process.send_signal(signal.SIGINT),
-        lambda process: process.kill(),
-        lambda process: (process.stdout.close(), process.stdin.close()),
-    ]
-    started: list[subprocess.Popen[bytes]] = []
-    for number in range(20):
-        process = start(stocked, environ)
-        started.append(process)
-        if number % 2:
-            connect(process)
-        ends[number % len(ends)](process)
+def end_input(process: subprocess.Popen[bytes]) -> None:
+    close(process)
 
-    deadline = time.monotonic() + 60
-    for process in started:
-        process.wait(max(0.1, deadline - time.monotonic()))
-        close(process)
-    assert not [child for child in psutil.Process().children() if child.pid in {process.pid for process in started}]
+
+def end_output(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdout is not None
+    process.stdout.close()
+    close(process)
+
+
+def end_by(number: signal.Signals) -> Callable[[subprocess.Popen[bytes]], None]:
+    return lambda process: process.send_signal(number)
+
+
+ENDS: list[Callable[[subprocess.Popen[bytes]], None]] = [
+    end_input, end_output, *map(end_by, (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGKILL)),
+]  # fmt: skip
+WRAPPERS: list[list[str]] = [[], ["sh", "-c", '"$@"; true', "echod mcp"]]
+ROUNDS = int(os.environ.get("MCP_SESSION_ROUNDS", "2"))
+"""How often sessions end in each of the eight ways; 13 rounds are more than a hundred sessions."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+@pytest.mark.parametrize("number", range(ROUNDS))
+def test_sessions_ended_in_every_way_leave_no_process_behind(
+    stocked: Desk, environ: dict[str, str], tmp_path: Path, number: int
+) -> None:
+    started = [start(stocked, environ) for _ in ENDS]
+    clients = [
+        subprocess.Popen(
+            [sys.executable, "-c", CLIENT, str(tmp_path / f"pids{kind}"), *wrapper, *COMMAND],
+            cwd=stocked.project, env=environ,
+        )
+        for kind, wrapper in enumerate(WRAPPERS)
+    ]  # fmt: skip
+    servers: list[psutil.Process] = []
+    holders: list[psutil.Process] = []
+    for kind, wrapper in enumerate(WRAPPERS):
+        pids = tmp_path / f"pids{kind}"
+        until(pids.exists, "the client's server")
+        server, holder = (psutil.Process(int(pid)) for pid in pids.read_text().split())
+        holders.append(holder)
+        if wrapper:
+            until(server.children, "the server below its wrapper")
+        servers += [server, *server.children()]
+    until(lambda: all(server.num_threads() > 1 for server in servers if not server.children()), "the servers' threads")
+    for process, end in zip(started, ENDS, strict=True):
+        if number % 2 == 0:  # else some end before they have answered at all
+            connect(process)
+        servers.append(psutil.Process(process.pid))
+        end(process)
+    for client in clients:
+        client.kill()
+        client.wait()
+    try:
+        for process in started:
+            process.wait(240)  # a busy machine starts them slowly
+            close(process)
+        until(lambda: not any(map(is_running, servers)), "the end of every server")
+    finally:
+        for left in (*servers, *holders):
+            if is_running(left):
+                left.kill()
+
+
+INSPECTOR = os.environ.get("MCP_INSPECTOR_BINARY")
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+@pytest.mark.skipif(INSPECTOR is None, reason="MCP_INSPECTOR_BINARY does not name the inspector of the protocol")
+def test_the_inspector_understands_every_answer(stocked: Desk, environ: dict[str, str]) -> None:
+    own = [word for name in ("ECHOD_STATE_DIR", "ECHOD_RUNTIME_DIR", "CLAUDE_CONFIG_DIR", "CLAUDE_PROJECT_DIR")
+           for word in ("-e", f"{name}={environ[name]}")]  # fmt: skip
+
+    def inspect(*words: str) -> dict[str, Any]:
+        done = subprocess.run(
+            [str(INSPECTOR), "--cli", *own, *COMMAND, "--method", *words],
+            cwd=stocked.project, env=environ, capture_output=True, text=True, timeout=120, check=True,
+        )  # fmt: skip
+        found: dict[str, Any] = json.loads(done.stdout)
+        return found
+
+    tools = inspect("tools/list")["tools"]
+    found = inspect("tools/call", "--tool-name", "echo_search", "--tool-arg", "query=herontok", "--tool-arg", "limit=1")
+    wrong = inspect("tools/call", "--tool-name", "echo_search", "--tool-arg", "query= ")
+    resources = inspect("resources/list")["resources"]
+
+    assert [tool["name"] for tool in tools] == [tool.name for tool in TOOLS]
+    assert json.loads(found["content"][0]["text"])["entries"][0]["tags"] == "Pattern: Bulleted heron"
+    assert wrong["isError"] is True
+    assert resources[0]["uri"] == "echo://memory/conf-alpha"
 
 
 def test_without_the_extra_a_sentence_names_it(environ: dict[str, str], tmp_path: Path) -> None:

@@ -122,6 +122,23 @@ SAMPLES: Mapping[str, Sample] = {
     "auto-name-twice": Sample(
         indexed(note("a"), raw("b.md", "---\nname: a\ndescription: x\n---\n")), "b.md", 2, indexed(note("a"), note("b"))
     ),
+    "auto-name-version": Sample(
+        indexed(note("deploy"), note("deploy-2025-11-02")), "deploy-2025-11-02.md", None,
+        indexed(note("error-1045"), note("error-2102")),
+    ),
+    "auto-field": Sample(
+        indexed(note("a", extra="triggers: [deploy]\n")), "a.md", 6, indexed(note("a", extra="  triggers: [deploy]\n"))
+    ),
+    "auto-path-dead": Sample(
+        indexed(note("a", body="See `/srv/app/run.sh:12` first."))._replace(missing_paths=frozenset({"/srv/app/run.sh"})),
+        "a.md", 7,
+        indexed(note("a", body="See `/srv/app/go.sh`, `/api` and /srv/app/run.sh."))._replace(
+            missing_paths=frozenset({"/srv/app/run.sh", "/api"})
+        ),
+    ),
+    "auto-emphasis": Sample(
+        indexed(note("a", body="\N{FIRE} " * 6)), "a.md", None, indexed(note("a", body="\N{FIRE} " * 5))
+    ),
     "auto-description-vague": Sample(
         indexed(note("a", "Some notes about the project")), "a.md", 3, indexed(note("a", "Postgres upgrade blocks CI"))
     ),

@@ -303,6 +303,7 @@ def test_interleaving_keeps_the_order_of_each_run() -> None:
 
 
 @pytest.mark.fuzz
+@pytest.mark.timeout(3_600)
 @given(histories(3))
 @settings(max_examples=10_000, deadline=None)
 def test_ten_thousand_random_histories_lose_and_double_nothing(history: tuple[bytes, list[bytes]]) -> None:

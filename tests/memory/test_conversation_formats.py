@@ -130,7 +130,7 @@ def test_front_matter_of_other_programs_is_read_leniently() -> None:
     ],
 )
 def test_a_number_is_read_from_a_name(name: str, number: int | None) -> None:
-    assert archive.archive_number(name) == number
+    assert model.archive_number(name) == number
 
 
 # ARCHIVE.md

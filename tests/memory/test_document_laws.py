@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from itertools import pairwise
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 from hypothesis import example, given, settings
+from hypothesis import strategies as st
 
+from echod.memory import markdown
 from echod.memory.document import parse, parse_block
 from echod.memory.model import Block, Document, Unreadable
 from tests.memory import strategies
@@ -43,6 +47,21 @@ def test_every_value_is_at_its_span(data: bytes) -> None:
             for field in block.entry.fields:
                 assert block.text[field.span.start : field.span.end] == field.value
             assert 0 < block.entry.body.start <= block.entry.body.end <= len(block.text)
+
+
+LINES = (
+    "# a", "## b", "### c", "#d", "text", "- item", "- **x**: y", "**x**: y", "", "", "  more", "-", "---", "===", "> q",
+    "```", "~~~", "<!--", "-->", "<div>", "1. one", "* star", "\ttab", "- ", "\r",
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.sampled_from(LINES), max_size=14), st.sampled_from(["", "\n"]))
+def test_lines_that_are_skipped_together_read_as_one_by_one(lines: list[str], end: str) -> None:
+    text = "\n".join(lines) + end
+    skipping = markdown.parse_structure(text)
+    with patch.object(markdown, "_PLAIN_STRETCH", re.compile("(?!)")):
+        assert markdown.parse_structure(text) == skipping
 
 
 @law

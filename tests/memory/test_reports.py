@@ -244,6 +244,30 @@ class TestReading:
         assert [f.title for f in summary.findings] == ["Task failed: Import"]
         assert [(f.category, f.title) for f in log.findings] == [("DECISION", "Decimals, because floats drift")]
 
+    def test_an_inspection_has_unmet_requirements_and_gaps_with_their_place(self) -> None:
+        report = read_report(
+            "# Inspection Verdict\n\n## Requirement Matrix\n\n"
+            "| # | Requirement | Status | Classification | Completion | Inspector | Evidence |\n|---|---|---|---|---|---|---|\n"
+            "| REQ-001 | Import | COMPLETE | - | 100% | x | a/b.py:1 |\n"
+            "| REQ-002 | Skipped rows are reported | MISSING | DRIFT | 0% | x | - |\n"
+            "| REQ-003 | Rows keep their order | DEVIATED | DRIFT | 40% | x | `a/order.py:4` |\n"
+            "| REQ-004 | Amounts are decimals | PARTIAL | INTENTIONAL | 40% | x | a/money.py:4 |\n\n"
+            "## Gaps\n\n### P1 (Critical)\n\n- [ ] **[GRACE-001]** Rows vanish without a message -- `a/rows.py:88`\n"
+        )
+
+        assert [(f.category, f.title, f.severity.value, f.file, f.line) for f in report.findings] == [
+            ("GRACE", "Rows vanish without a message", "P1", "a/rows.py", 88),
+            ("GAP", "Skipped rows are reported", "P2", "", None),
+            ("GAP", "Rows keep their order", "P2", "a/order.py", 4),
+        ]
+
+    def test_a_title_behind_an_id_and_a_place_in_the_evidence_are_read(self) -> None:
+        marked = f"{marker(TOKEN, '0badcafe')}\n- [ ] **[SEC-001]** Token is printed -- `app/a.py:3`\n"
+        plain = "# TOME\n\n## P2 (High)\n\n### BACK-002: Retry never ends\n**Evidence:** `app/b.py:9`\n"
+
+        assert [f.title for f in read_report(marked).findings] == ["Token is printed"]
+        assert [(f.file, f.line) for f in read_report(plain).findings] == [("app/b.py", 9)]
+
     @given(
         st.lists(
             st.sampled_from([*tome([LOCK, TOKEN]).split("\n"), *NO_MARKERS.split("\n"), "```", "<!--", "\x00", "# "])

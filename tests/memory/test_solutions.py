@@ -204,12 +204,15 @@ def test_a_reference_is_read_as_it_is_written() -> None:
     assert parse_reference("echoes/reviewer/MEMORY.md") is None
 
 
-def test_only_complete_etched_entries_are_proposed() -> None:
+def test_only_complete_entries_that_last_or_were_often_confirmed_are_proposed() -> None:
     parts = "- Symptom: a. Root cause: b. Solution: c.\n"
 
     entry = parse_block(f"{HEAD}{parts}")
     assert sessions_to_promote(entry) == 0
     assert sessions_to_promote(parse_block(entry.text.replace("1.0", "0.5"))) == 2
     assert sessions_to_promote(parse_block(f"{HEAD}- no parts\n")) is None
-    assert sessions_to_promote(parse_block(entry.text.replace("etched", "inscribed"))) is None
+    assert sessions_to_promote(parse_block(entry.text.replace("etched", "traced"))) is None
+    inscribed = entry.text.replace("etched", "inscribed")
+    assert sessions_to_promote(parse_block(inscribed)) == 2
+    assert sessions_to_promote(parse_block(inscribed.replace("1.0", "0.5"))) is None
     assert sessions_to_promote(with_promoted_to(entry, "docs/solutions/a.md")) is None

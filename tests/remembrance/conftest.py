@@ -4,6 +4,11 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
+import pty
+import select
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
@@ -93,6 +98,28 @@ class Project:
             for p in self.root.rglob("*")
             if p.is_file() and ".echod" not in p.parts
         }
+
+
+def at_terminal(project: Project, words: list[str], typed: str, **changed: str) -> tuple[int, str]:
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "echod", *words]
+    environ = {**project.home.environ, **changed}
+    process = subprocess.Popen(command, env=environ, cwd=project.root, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    os.write(ours, typed.encode())
+    output = b""
+    try:
+        while True:
+            if select.select([ours], [], [], 0.1)[0]:
+                try:
+                    output += os.read(ours, 65_536)
+                except OSError:
+                    break
+            elif process.poll() is not None:
+                break
+        return process.wait(30), output.decode()
+    finally:
+        os.close(ours)
 
 
 @pytest.fixture

@@ -190,6 +190,19 @@ def test_a_copy_of_a_project_is_not_migrated(project: Project, monkeypatch: pyte
     assert file.exists()
 
 
+def test_files_that_are_no_memory_stay_and_are_named(project: Project) -> None:
+    project.write(entry_text("One"), store=OLD)
+    others = [project.root / OLD / name for name in ("README.md", "odd/notes.txt", ".search-index.db")]
+    for file in others:
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("own")
+
+    output = project.echod("migrate", "--layout", "--yes").output
+
+    assert "no memory stay: README.md, odd/notes.txt" in " ".join(output.split())
+    assert all(file.exists() for file in others)
+
+
 def test_a_tracked_memory_is_named(project: Project) -> None:
     project.write(entry_text("One"), store=OLD)
     subprocess.run(["git", "init", "-q", str(project.root)], check=True)

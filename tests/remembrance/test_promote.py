@@ -2,11 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import pty
-import select
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,7 +9,7 @@ import pytest
 import yaml
 
 from echod.memory.solutions.document import SolutionDocument, read_solution
-from tests.remembrance.conftest import PARTS, Project, entry_text
+from tests.remembrance.conftest import PARTS, Project, at_terminal, entry_text
 
 NAME = "performance/user-list-takes-five-seconds.md"
 Etched = Callable[..., Project]
@@ -247,28 +242,6 @@ def test_no_link_leads_out_of_the_project(etched: Etched, tmp_path: Path, link: 
     assert project.promote().code == 1
     assert list(outside.iterdir()) == []
     assert "promoted_to" not in project.memory().read_text()
-
-
-def at_terminal(project: Project, words: list[str], typed: str, **changed: str) -> tuple[int, str]:
-    ours, theirs = pty.openpty()
-    command = [sys.executable, "-m", "echod", *words]
-    environ = {**project.home.environ, **changed}
-    process = subprocess.Popen(command, env=environ, cwd=project.root, stdin=theirs, stdout=theirs, stderr=theirs)
-    os.close(theirs)
-    os.write(ours, typed.encode())
-    output = b""
-    try:
-        while True:
-            if select.select([ours], [], [], 0.1)[0]:
-                try:
-                    output += os.read(ours, 65_536)
-                except OSError:
-                    break
-            elif process.poll() is not None:
-                break
-        return process.wait(30), output.decode()
-    finally:
-        os.close(ours)
 
 
 def test_security_needs_the_typed_word_at_a_terminal(etched: Etched) -> None:

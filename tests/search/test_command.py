@@ -342,9 +342,12 @@ def test_a_process_searches_without_a_library_for_command_lines(plain: Desk) -> 
         assert "Walnut cache" in done.stdout
         return set(done.stderr.split())
 
-    # The parser reads the file until it is older than a tick of the clock.
-    until(lambda: "echod.memory.document" not in loaded(), "an index that is up to date")
+    cited = plain.project / "src/cache.py"
+    cited.parent.mkdir()
+    cited.write_text("a walnut\n" * 9)
+    # The parser reads the file, and the verifier what it cites, until they are older than a tick of the clock.
+    until(lambda: loaded().isdisjoint({"echod.memory.document", "echod.evidence.verifier"}), "an up-to-date index")
     modules = loaded()
 
-    assert {"echod.search.ranking", "echod.evidence.verifier"} <= modules
-    assert modules & {"click", "dataclasses", "platformdirs", "echod.memory.document"} == set()
+    assert {"echod.search.ranking", "echod.app.found_evidence"} <= modules
+    assert modules & {"click", "dataclasses", "platformdirs", "echod.memory.evidence.compare"} == set()

@@ -314,6 +314,7 @@ class TranscriptMaker:
         tool = {"type": "tool_use", "id": "t", "name": "Read", "input": {"file_path": f"{self.made.cwd}/a.py"}}
         records = [
             self.user(task),
+            {"type": "api-request-blob", "message": {"role": "user", "content": [{"type": "text", "text": task}]}},
             self.assistant(tool),
             self.user([{"type": "tool_result", "tool_use_id": "t", "content": output}]),
             self.assistant({"type": "text", "text": f"{answer} with {SECRETS[0]}"}),

@@ -13,6 +13,7 @@ import pytest
 
 from tests.sessions.conftest import HOUR, Desk
 from tests.sessions.generator import TranscriptMaker
+from tests.support import finding_text
 
 DAY = 86_400.0
 
@@ -375,10 +376,33 @@ class TestDecisions:
             (archive,) = [path.stem for path in self.archive_files(desk) if text in path.read_text()]
             found = desk.json("search", "--kind", "session", *words.split())["results"]
             assert archive in [one["id"] for one in found[:5]], words
+            assert archive in [one["id"] for one in desk.json("search", *words.split())["results"][:5]]
             assert archive in [one["id"] for one in desk.json("sessions", "search", "--ranked", words)["results"][:5]]
 
         assert desk.json("sessions", "search", "LEDGER")["total"] >= 1
         assert "No matches" in desk.run("sessions", "search", "nosuchword")
+
+    def test_conversations_fill_a_page_below_the_memory_and_only_then(self, desk: Desk) -> None:
+        desk.run("init", "--sessions", desk.project)
+        memory = desk.project / ".rune/echoes/reviewer/MEMORY.md"
+        memory.parent.mkdir(parents=True, exist_ok=True)
+        memory.write_text("# Reviewer\n\n" + "\n".join(finding_text(f"Ledger {number}") for number in range(3)))
+        maker = TranscriptMaker(77, str(desk.project))
+        maker.prompt()
+        maker.add(maker.assistant({"type": "text", "text": "We decided to keep the ledger append-only."}))
+        desk.write(maker.made, HOUR)
+        desk.run("run", "--once")
+
+        everything = desk.json("search", "ledger")
+        kinds = [one["kind"] for one in everything["results"]]
+        screen = desk.run("search", "ledger")
+
+        assert (kinds, everything["total"]) == (["memory"] * 3 + ["session"], 4)
+        assert "In archived conversations:" in screen
+        assert [one["kind"] for one in desk.json("search", "ledger", "--limit", "3")["results"]] == ["memory"] * 3
+        assert [one["kind"] for one in desk.json("search", "ledger", "--offset", "3")["results"]] == ["session"]
+        for filters in (("--kind", "memory"), ("--role", "reviewer"), ("--layer", "inscribed")):
+            assert [one["kind"] for one in desk.json("search", "ledger", *filters)["results"]] == ["memory"] * 3
 
     def archive_files(self, desk: Desk) -> list[Path]:
         return sorted((desk.memory / "conversations").iterdir())

@@ -32,6 +32,7 @@ class Machine:
     def __init__(self, root: Path) -> None:
         root.mkdir(parents=True)
         self.home = Home(root)
+        self.variables: dict[str, str] = {}
         self.bin = root / "bin"
         self.bin.mkdir()
         self.install_echod()
@@ -42,7 +43,8 @@ class Machine:
 
     @property
     def environ(self) -> dict[str, str]:
-        return {**self.home.environ, "PATH": f"{self.bin}:{os.environ['PATH']}", "GIT_CONFIG_NOSYSTEM": "1"}
+        path = f"{self.bin}:{os.environ['PATH']}"
+        return {**self.home.environ, "PATH": path, "GIT_CONFIG_NOSYSTEM": "1", **self.variables}
 
     def install_echod(self, script: str | None = None) -> Path:
         program = self.bin / "echod"
@@ -57,7 +59,7 @@ class Machine:
         assert fails or done.returncode == 0, done.stderr + done.stdout
         return done.stdout
 
-    def echod(self, *words: object, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    def echod(self, *words: object, cwd: Path | str | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [sys.executable, "-m", "echod", *map(str, words)],
             cwd=cwd or self.home.root,
@@ -68,7 +70,7 @@ class Machine:
             check=False,
         )
 
-    def run(self, *words: object, cwd: Path | None = None) -> str:
+    def run(self, *words: object, cwd: Path | str | None = None) -> str:
         done = self.echod(*words, cwd=cwd)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.memory.policy import read_archive
+from echod.sync.repository import GitResult
 from tests.support import until
 from tests.sync.conftest import ECHO, Machine, entry, file_of
 
@@ -37,6 +38,12 @@ class Site:
         assert done.returncode == 1, done.stdout
         assert done.stderr.count("\n") == 1, done.stderr
         return done.stderr
+
+    @property
+    def repository(self) -> Path:
+        """The repository of the exchange, of a machine with one project."""
+        (found,) = (path for path in (self.machine.home.state / "sync").iterdir() if path.suffix != ".damaged")
+        return found
 
     def files(self) -> dict[str, bytes]:
         root = self.project / ".rune/echoes"
@@ -206,6 +213,27 @@ def test_a_remote_that_cannot_be_used_costs_one_sentence(fault: str, words: str,
         assert "pushed" in one.sync()
 
 
+@pytest.mark.parametrize(
+    ("message", "reason"),
+    [
+        ("fatal: could not read Username for 'https://host': terminal prompts disabled", "refuses the credentials"),
+        ("fatal: unable to access 'https://host/': The requested URL returned error: 403", "refuses the credentials"),
+        ("git@host: Permission denied (publickey).\nfatal: Could not read from", "refuses the credentials"),
+        ("fatal: unable to access 'https://host/': The requested URL returned error: 503", "problem of its own"),
+        ("fatal: unable to access 'https://host/': Could not resolve host: host", "cannot be reached"),
+        ("ssh: connect to host host port 22: Connection timed out", "cannot be reached"),
+        ("fatal: repository 'https://host/x.git/' not found", "no git repository"),
+        ("remote: Permission to me/x.git denied.\n ! [remote rejected] a -> b (denied)", "rejected the push"),
+        ("fatal: write error: No space left on device", "the disk is full"),
+        ("error: https://me:token@host/x says no", "https://host/x says no"),
+    ],
+)
+def test_what_git_says_becomes_one_phrase_without_credentials(message: str, reason: str) -> None:
+    found = GitResult(128, b"", message).reason
+    assert reason in found
+    assert "token" not in found
+
+
 @pytest.mark.slow
 def test_a_rewritten_or_deleted_remote_loses_nothing(world: World) -> None:
     one, two = world.site("first", A, B), world.site("second")
@@ -231,8 +259,7 @@ def test_neither_hooks_nor_filters_of_the_repository_run(world: World) -> None:
     one = world.site("first", A)
     trace = world.root / "trace"
     script = f"#!/bin/sh\necho ran >> {trace}\nexit 0\n"
-    repository = next((one.machine.home.state / "sync").iterdir())
-    for directory in (repository / "hooks", one.project / ".git/hooks"):
+    for directory in (one.repository / "hooks", one.project / ".git/hooks"):
         for name in ("pre-push", "post-commit", "reference-transaction", "post-merge"):
             directory.mkdir(exist_ok=True)
             (directory / name).write_text(script)
@@ -256,6 +283,87 @@ def test_a_file_deleted_here_comes_back_and_one_in_conflict_is_not_pushed(world:
     assert "conflict markers" in one.fail()
     two.sync()
     assert two.read() == file_of(A)
+
+
+def test_projects_in_one_repository_are_not_mixed(world: World) -> None:
+    one = world.site("first")
+    sites = [Site(one.machine, one.project / name) for name in ("api", "web")]
+    for site, text in zip(sites, (A, B), strict=True):
+        site.write(text)
+        site.machine.run("sync", "setup", "--remote", world.remote, site.project)
+        assert "pushed" in site.sync()
+    assert [site.read() for site in sites] == [file_of(A), file_of(B)]
+    assert all("up to date" in site.sync() for site in sites)
+
+
+def test_the_path_of_a_remote_means_the_same_from_every_directory(world: World) -> None:
+    one = world.site("first", A)
+    one.machine.run("sync", "setup", "--remote", "../../memories.git", cwd=one.project)
+    assert "pushed" in one.machine.run("sync", one.project, cwd="/")
+
+
+def test_only_an_exchange_that_changed_files_can_be_undone(world: World) -> None:
+    one, two = world.site("first", A), world.site("second", B)
+    assert "undo" not in one.sync()
+    assert "echod undo" in two.sync()
+    assert "undo" not in two.sync()
+
+
+@pytest.mark.parametrize("lock", ["refs/echod/base.lock", "refs/echod/next.lock", "packed-refs.lock", "config.lock"])
+def test_a_lock_that_a_killed_git_left_stops_nothing(lock: str, world: World) -> None:
+    one = world.site("first", A)
+    one.sync()
+    one.write(A, B)
+    (one.repository / lock).touch()
+    assert "pushed" in one.sync()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "fault", ["empty objects", "missing objects", "a missing file of the last exchange", "a bad reference"]
+)
+def test_a_repository_that_a_crash_damaged_is_replaced_and_loses_nothing(fault: str, world: World) -> None:
+    one, two = world.site("first", A, B), world.site("second")
+    one.sync()
+    two.sync()
+    forget(one, "beta")
+    one.sync()
+    two.write(A, B, C)
+    match fault:
+        case "a missing file of the last exchange":
+            tree = ["ls-tree", "-r", "refs/echod/base", ECHO]
+            blob = one.machine.git(*tree, cwd=one.repository).split()[2]
+            damaged = [one.repository / "objects" / blob[:2] / blob[2:]]
+        case "a bad reference":
+            damaged = [two.repository / "refs/echod/base"]
+        case _:
+            damaged = [path for path in (two.repository / "objects").rglob("*") if path.is_file()]
+    for path in damaged:
+        path.unlink()
+        if fault in ("empty objects", "a bad reference"):
+            path.write_bytes(b"" if fault == "empty objects" else b"\0" * 41)
+    two.sync()
+    one.sync()
+    assert one.files() == two.files()
+    assert one.read().rstrip() == file_of(A, C).rstrip()
+    assert "up to date" in two.sync()
+
+
+@pytest.mark.parametrize("option", ["core.sshCommand", "GIT_SSH_COMMAND", None])
+def test_the_transport_is_the_users_own(option: str | None, world: World) -> None:
+    one = world.site("first", A)
+    trace = world.root / "trace"
+    program = one.machine.bin / ("ssh" if option is None else "my-ssh")
+    program.write_text(f'#!/bin/sh\necho "$@" > {trace}\nexit 255\n')
+    program.chmod(0o755)
+    if option == "core.sshCommand":
+        one.machine.git("config", "--global", option, f"{program} -i key", cwd=one.project)
+    elif option is not None:
+        one.machine.variables[option] = f"{program} -i key"
+    one.machine.run("sync", "setup", "--remote", "ssh://git@host/x.git", one.project)
+    one.fail()
+    assert ("BatchMode=yes" in trace.read_text()) is (option is None)
+    assert ("-i key" in trace.read_text()) is (option is not None)
 
 
 def test_the_projects_own_remote_and_a_tracked_memory_are_refused(world: World) -> None:

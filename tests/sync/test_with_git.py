@@ -84,6 +84,17 @@ def test_only_the_rewritten_entry_is_in_conflict(machine: Machine, ready: Path) 
     assert machine.git("status", "--porcelain", cwd=ready).startswith("UU ")
 
 
+@pytest.mark.parametrize("size", [3, 12])
+def test_markers_have_the_length_that_the_attributes_ask_for(size: int, machine: Machine, ready: Path) -> None:
+    (ready / ".git/info/attributes").write_text(f"*.md conflict-marker-size={size}\n")
+    commit(machine, ready, file_of(A, entry("beta", "Now.", day=2)))
+    machine.git("checkout", "-q", "side", cwd=ready)
+    commit(machine, ready, file_of(A, entry("beta", "Later.", day=2), C))
+    machine.git("merge", "main", cwd=ready, fails=True)
+    lines = [line for line in memory(ready).splitlines() if line.startswith(("<<<", "===", ">>>"))]
+    assert lines == ["<" * size + " ours", "=" * size, ">" * size + " theirs"]
+
+
 def test_a_criss_cross_history_leaves_no_markers_behind(machine: Machine, ready: Path) -> None:
     machine.git("checkout", "-qb", "one", cwd=ready)
     commit(machine, ready, file_of(A, entry("beta", "One.", day=2)))

@@ -1,4 +1,4 @@
-"""Claude Code's own memory: `echod doctor --auto-memory`, `echod restore --auto-memory`, and the undo of both."""
+"""Claude Code's own memory: `echod doctor --auto-memory --fix`, and `echod restore --auto-memory`."""
 
 from __future__ import annotations
 
@@ -9,105 +9,22 @@ import click
 
 from echod.auto_memory.changes import MAX_FILE_BYTES, MemoryChanges, NewFile
 from echod.auto_memory.copies import CopyError, MemoryCopies, MemoryCopy, copied_directories
-from echod.auto_memory.places import (
-    FoundPlaces,
-    default_directory,
-    find_places,
-    is_disabled,
-    memory_project,
-    read_directory,
-)
+from echod.auto_memory.places import default_directory, memory_project, read_directory
+from echod.cli.commands.doctor import copies_root, find_memory_places
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import format_timestamp, problem_line, sanitize, short_path, wrap
 from echod.cli.session_roots import memory_job_role
-from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.errors import UsageError, os_reason
 from echod.files import read_regular
 from echod.jobs.base import JobDone, JobOutcome, JobResources
-from echod.memory.auto_memory.checks import MemoryFinding, check_directory
-from echod.memory.auto_memory.notes import (
-    INDEX,
-    MAX_LOADED_CHARACTERS,
-    MAX_LOADED_LINES,
-    MemoryDirectory,
-    load_index,
-)
+from echod.memory.auto_memory.notes import INDEX, MemoryDirectory
 from echod.memory.auto_memory.repair import IndexRepair, plan_repair
 from echod.memory.text import pluralize
 from echod.paths import claude_home
 from echod.state.job import JobKind
 
 _MAX_SHOWN = 12
-
-
-def examine(context: CommandContext, path: Path | None) -> DoctorReport:
-    """Return every finding about the auto memory of one project, or of all. Reads only."""
-    found = _find(context, path)
-    home = claude_home(context.environ)
-    checks: list[Check] = []
-    if (reason := is_disabled(home, context.environ)) is not None:
-        checks.append(Check("auto-disabled", CheckResult.NOTE, f"Auto memory is switched off by {reason}.", ""))
-    checks += [_to_check(finding, file) for file, finding in found.findings]
-    for place in found.places:
-        try:
-            directory = read_directory(place.path)
-        except OSError as error:
-            text = f"The directory cannot be listed: {os_reason(error)}."
-            checks.append(Check("auto-unreadable", CheckResult.PROBLEM, text, "", str(place.path)))
-            continue
-        # The index first, and every file once.
-        findings = sorted(check_directory(directory, context.now()), key=lambda one: (one.file != INDEX, one.file))
-        checks.append(_summary(place.path, place.source, directory))
-        checks += [_to_check(finding, place.path / finding.file) for finding in findings]
-    checks += _losses(context, found, path)
-    if not found.places and not checks:
-        text = "There is no auto memory here."
-        checks.append(Check("auto-none", CheckResult.NOTE, text, "Claude Code creates it with its first memory."))
-    return DoctorReport(all(check.result is not CheckResult.PROBLEM for check in checks), tuple(checks))
-
-
-def _find(context: CommandContext, path: Path | None) -> FoundPlaces:
-    only = None if path is None else memory_project(context.existing_path(path))
-    projects: tuple[Path, ...] = ()
-    if only is None:
-        with context.open_read_context() as read_context:
-            projects = read_context.discover_stores().projects
-    return find_places(claude_home(context.environ), projects, only=only)
-
-
-def _to_check(finding: MemoryFinding, file: Path) -> Check:
-    result = CheckResult.PROBLEM if finding.is_problem else CheckResult.NOTE
-    return Check(finding.code, result, sanitize(finding.text), sanitize(finding.fix), str(file), finding.line)
-
-
-def _summary(path: Path, source: str, directory: MemoryDirectory) -> Check:
-    text = f"{pluralize(len(directory.notes), 'file')}, {source}."
-    if directory.index_file is not None:
-        loaded = load_index(directory.index_file.text or "")
-        text = (
-            f"{pluralize(len(directory.notes), 'file')}; the index has {loaded.lines} of {MAX_LOADED_LINES} lines and "
-            f"{loaded.characters:,} of {MAX_LOADED_CHARACTERS:,} characters. It is {source}."
-        )
-    return Check("auto-memory", CheckResult.OK, text, "", str(path))
-
-
-def _losses(context: CommandContext, found: FoundPlaces, path: Path | None) -> Iterator[Check]:
-    """Yield a check for each copied directory that lost many files."""
-    root = _copies_root(context)
-    selected = None
-    if path is not None:  # also if all of it is gone
-        own = default_directory(claude_home(context.environ), memory_project(context.absolute_path(path)))
-        selected = {own, *(place.path for place in found.places)}
-    for directory in copied_directories(root):
-        if selected is None or directory in selected:
-            try:
-                finding = MemoryCopies(root, directory).loss(context.now())
-            except (CopyError, OSError) as error:
-                yield Check("auto-lost", CheckResult.NOTE, f"The copies cannot be used: {error}", "", str(directory))
-                continue
-            if finding is not None:
-                yield _to_check(finding, directory)
 
 
 # Repair
@@ -121,7 +38,7 @@ def repair(context: CommandContext, path: Path | None, *, yes: bool) -> None:
         EchodError: a repair failed, or was refused; earlier ones are done.
     """
     plans = []
-    for place in _find(context, path).places:
+    for place in find_memory_places(context, path).places:
         try:
             directory = read_directory(place.path)
         except OSError as error:
@@ -206,7 +123,7 @@ def _select_copies(context: CommandContext, path: Path | None) -> MemoryCopies:
     Raises:
         UsageError: there are none, or several.
     """
-    root = _copies_root(context)
+    root = copies_root(context)
     known = copied_directories(root)
     if not known:
         raise UsageError("There is no copy of auto memory. To have copies made, set: auto_memory.copies = true")
@@ -255,10 +172,6 @@ def _files_to_restore(copies: MemoryCopies, copy: MemoryCopy, *, only_missing: b
 
 
 # Jobs
-
-
-def _copies_root(context: CommandContext) -> Path:
-    return context.paths.auto_memory / "copies"
 
 
 def _job_step(

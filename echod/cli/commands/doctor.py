@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -12,21 +13,39 @@ from typing import NoReturn
 import click
 
 from echod import __version__
+from echod.auto_memory.copies import CopyError, MemoryCopies, copied_directories
+from echod.auto_memory.places import (
+    FoundPlaces,
+    default_directory,
+    find_places,
+    is_disabled,
+    memory_project,
+    read_directory,
+)
 from echod.cli import options
-from echod.cli.commands import auto_memory as own_memory
 from echod.cli.context import CommandContext
-from echod.cli.leftovers import delete_leftovers
 from echod.cli.options import PATH
-from echod.cli.output import short_path, wrap
+from echod.cli.output import sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.doctor import DoctorContext, run_checks
-from echod.errors import ConfigurationError, ExitCode
+from echod.errors import ConfigurationError, ExitCode, os_reason
+from echod.memory.auto_memory.checks import MemoryFinding, check_directory
+from echod.memory.auto_memory.notes import (
+    INDEX,
+    MAX_LOADED_CHARACTERS,
+    MAX_LOADED_LINES,
+    MemoryDirectory,
+    load_index,
+)
 from echod.memory.text import pluralize
+from echod.paths import claude_home
 from echod.runtime.system import read_mounts
 from echod.settings.values import Settings
 from echod.store.layout import Store
+
+_MAX_ALIKE = 8
+"""Findings of one kind in one directory that are printed; the others are counted, unless all are asked for."""
 
 _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
 
@@ -40,7 +59,7 @@ _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM:
     help="Delete leftovers of echod's own in projects, or repair the pointers of auto memory, after asking.",
 )
 @options.yes
-@click.option("-v", "--verbose", is_flag=True, help="List the checks that passed, too.")
+@click.option("-v", "--verbose", is_flag=True, help="List every finding, and the checks that passed.")
 @options.json
 @pass_command_context
 def doctor(
@@ -60,9 +79,15 @@ def doctor(
     """
     if auto_memory:
         if fix:
-            own_memory.repair(context, path, yes=yes)
-        _print_report(context, own_memory.examine(context, path), verbose=verbose, json=json)
+            from echod.cli.commands.auto_memory import repair
+
+            repair(context, path, yes=yes)
+        _print_report(context, examine_memory(context, path), verbose=verbose, json=json)
+    from echod.doctor import DoctorContext, run_checks  # loads much that --auto-memory does without
+
     if fix:
+        from echod.cli.leftovers import delete_leftovers
+
         delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
     doctor_context = DoctorContext(
         paths=context.paths,
@@ -120,12 +145,29 @@ def _report_lines(report: DoctorReport, *, verbose: bool) -> Iterator[str]:
     )
     for checks in (problems, notes, passed if verbose else []):
         if checks:
-            yield from _section_lines(checks)
+            yield from _section_lines(checks if verbose else tuple(_without_repeats(checks)))
             yield ""
     verdict = pluralize(len(problems), "problem") if problems else "No problems"
     notes_text = f", {pluralize(len(notes), 'note')}" if notes else ""
     passed_text = f"{pluralize(len(passed), 'check')} passed"
     yield f"{verdict}{notes_text}; {passed_text}{'' if verbose else ' (-v lists them)'}."
+
+
+def _without_repeats(checks: Sequence[Check]) -> Iterator[Check]:
+    """Yield the first findings of each kind in a directory; at the end, for each directory, how many others it has."""
+    seen: Counter[tuple[str, str]] = Counter()
+    hidden: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for check in checks:
+        directory = os.path.dirname(check.path or "")  # noqa: PTH120  a Path for each of thousands is slow
+        seen[directory, check.code] += 1
+        if seen[directory, check.code] <= _MAX_ALIKE:
+            yield check
+        else:
+            hidden[directory][check.code] += 1
+    for directory, counts in hidden.items():
+        kinds = ", ".join(f"{number} {code}" for code, number in counts.most_common())
+        text = f"{pluralize(counts.total(), 'more finding')} of these kinds: {kinds}"
+        yield Check("", checks[0].result, text, "List all of them with -v or --json.", directory or None)
 
 
 def _section_lines(checks: Sequence[Check]) -> Iterator[str]:
@@ -148,3 +190,81 @@ def _check_lines(check: Check) -> Iterator[str]:
     yield from (wrap(line.strip(), indent="    ") for line in others if line.strip())
     if check.fix:
         yield wrap(check.fix, indent="    > ", hang="      ")
+
+
+# Auto memory
+
+
+def examine_memory(context: CommandContext, path: Path | None) -> DoctorReport:
+    """Return every finding about the auto memory of one project, or of all. Reads only."""
+    found = find_memory_places(context, path)
+    home = claude_home(context.environ)
+    checks: list[Check] = []
+    if (reason := is_disabled(home, context.environ)) is not None:
+        checks.append(Check("auto-disabled", CheckResult.NOTE, f"Auto memory is switched off by {reason}.", ""))
+    checks += [_to_check(finding, file) for file, finding in found.findings]
+    for place in found.places:
+        try:
+            directory = read_directory(place.path)
+        except OSError as error:
+            text = f"The directory cannot be listed: {os_reason(error)}."
+            checks.append(Check("auto-unreadable", CheckResult.PROBLEM, text, "", str(place.path)))
+            continue
+        # The index first, and every file once.
+        findings = sorted(check_directory(directory, context.now()), key=lambda one: (one.file != INDEX, one.file))
+        checks.append(_memory_summary(place.path, place.source, directory))
+        checks += [_to_check(finding, place.path / finding.file) for finding in findings]
+    checks += _losses(context, found, path)
+    if not found.places and not checks:
+        text = "There is no auto memory here."
+        checks.append(Check("auto-none", CheckResult.NOTE, text, "Claude Code creates it with its first memory."))
+    return DoctorReport(all(check.result is not CheckResult.PROBLEM for check in checks), tuple(checks))
+
+
+def find_memory_places(context: CommandContext, path: Path | None) -> FoundPlaces:
+    """Return the directories of auto memory of one project, or of all."""
+    only = None if path is None else memory_project(context.existing_path(path))
+    projects: tuple[Path, ...] = ()
+    if only is None:
+        with context.open_read_context() as read_context:
+            projects = read_context.discover_stores().projects
+    return find_places(claude_home(context.environ), projects, only=only)
+
+
+def _to_check(finding: MemoryFinding, file: Path) -> Check:
+    result = CheckResult.PROBLEM if finding.is_problem else CheckResult.NOTE
+    return Check(finding.code, result, sanitize(finding.text), sanitize(finding.fix), str(file), finding.line)
+
+
+def _memory_summary(path: Path, source: str, directory: MemoryDirectory) -> Check:
+    text = f"{pluralize(len(directory.notes), 'file')}, {source}."
+    if directory.index_file is not None:
+        loaded = load_index(directory.index_file.text or "")
+        text = (
+            f"{pluralize(len(directory.notes), 'file')}; the index has {loaded.lines} of {MAX_LOADED_LINES} lines and "
+            f"{loaded.characters:,} of {MAX_LOADED_CHARACTERS:,} characters. It is {source}."
+        )
+    return Check("auto-memory", CheckResult.OK, text, "", str(path))
+
+
+def _losses(context: CommandContext, found: FoundPlaces, path: Path | None) -> Iterator[Check]:
+    """Yield a check for each copied directory that lost many files."""
+    root = copies_root(context)
+    selected = None
+    if path is not None:  # also if all of it is gone
+        own = default_directory(claude_home(context.environ), memory_project(context.absolute_path(path)))
+        selected = {own, *(place.path for place in found.places)}
+    for directory in copied_directories(root):
+        if selected is None or directory in selected:
+            try:
+                finding = MemoryCopies(root, directory).loss(context.now())
+            except (CopyError, OSError) as error:
+                yield Check("auto-lost", CheckResult.NOTE, f"The copies cannot be used: {error}", "", str(directory))
+                continue
+            if finding is not None:
+                yield _to_check(finding, directory)
+
+
+def copies_root(context: CommandContext) -> Path:
+    """Return the directory of the copies of auto memory."""
+    return context.paths.auto_memory / "copies"

@@ -48,7 +48,7 @@ from echod.cli.targets import (
 )
 from echod.clock import local_date
 from echod.contract.codec import to_json
-from echod.contract.search import AccessImportReport, ImportedAccess
+from echod.contract.entries import AccessImportReport, ImportedAccess
 from echod.errors import UsageError
 from echod.inspection.entry_facts import record_entries
 from echod.jobs import manual

@@ -16,7 +16,7 @@ from echod.cli.root import example, pass_command_context
 from echod.cli.targets import find_in_memory, parse_as_of, read_facts
 from echod.contract.codec import to_json
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
-from echod.contract.search import ChangedEvidence
+from echod.contract.entries import ChangedEvidence
 from echod.inspection.entry_facts import with_confirmations
 from echod.memory.policy import Explanation, PolicySettings, build_explanation
 from echod.memory.text import pluralize

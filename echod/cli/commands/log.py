@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
@@ -11,6 +11,7 @@ from typing import Final, NamedTuple
 import click
 
 from echod.app.context import ReadContext, process_is_alive
+from echod.auto_memory.changes import MemoryChanges
 from echod.cli import options
 from echod.cli.commands.undo import is_job_id
 from echod.cli.completions import complete_failed_job, complete_job
@@ -18,17 +19,19 @@ from echod.cli.context import CommandContext
 from echod.cli.options import PATH_OR_NAME, WholeNumber
 from echod.cli.output import WIDTH, fit_path, format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import CommandGroup, command_context, example, pass_command_context
-from echod.cli.session_roots import logged_changes, logged_memory_changes
+from echod.cli.session_roots import list_changes, logged_changes, logged_memory_changes
 from echod.cli.targets import block_title, select_stores
 from echod.contract.codec import to_json
 from echod.contract.commands import EntryDiff, FileDiff, JobDiffReport, JobInfo, JobsReport, LoggedJob, LogReport
-from echod.contract.search import OfferedEntry, RecallLog
+from echod.contract.entries import OfferedEntry, RecallLog
 from echod.errors import UsageError
 from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.lineage import diff_lines
 from echod.memory.model import Document
 from echod.memory.text import pluralize
+from echod.sessions.journal import FileStep, RootJournal
+from echod.sessions.roots import PRIVATE
 from echod.state.database import Database
 from echod.state.job import Job, JobState
 from echod.state.job_rows import QueueView
@@ -147,7 +150,12 @@ def _job_diff(context: CommandContext, job: int) -> JobDiffReport:
     with context.open_read_context() as read_context:
         commits = [commit for commit in read_context.reader.history(None) if commit.job == job]
         if not commits:
-            raise _no_changes_error(read_context, job)
+            found = _session_diff(read_context, job) or _auto_memory_diff(context, job)
+            if found is None:
+                raise UsageError(
+                    f"Job {job} changed no memory. `echod log` lists the jobs that did, `echod jobs` all jobs."
+                )
+            return found
         files: list[FileDiff] = []
         entries: list[EntryDiff] = []
         for commit in reversed(commits):
@@ -157,10 +165,45 @@ def _job_diff(context: CommandContext, job: int) -> JobDiffReport:
     return JobDiffReport(_log_row(commits), tuple(files), tuple(entries))
 
 
-def _no_changes_error(read_context: ReadContext, job: int) -> UsageError:
-    if any(row.job == job for row in logged_changes(read_context, None)):
-        return UsageError(f"Job {job} changed archived conversations and no memory. See: echod sessions list")
-    return UsageError(f"Job {job} changed no memory. `echod log` lists the jobs that did, `echod jobs` all jobs.")
+def _session_diff(read_context: ReadContext, job: int) -> JobDiffReport | None:
+    """Return the files of archived conversations that a job changed; None if it changed none."""
+    changes = [change for change in list_changes(read_context, None) if change.record.job == job]
+    row = next((row for row in logged_changes(read_context, None) if row.job == job), None)
+    if row is None:
+        return None
+    journal = RootJournal(changes[0].root)
+    steps: defaultdict[str, list[FileStep]] = defaultdict(list)
+    for change in changes:
+        for step in change.record.steps:
+            if not step.path.startswith(PRIVATE):
+                steps[step.path].append(step)
+    files = []
+    for path, own in steps.items():
+        before, after = own[0].before, own[-1].after
+        old = None if before is None else journal.count_lines(path, before)
+        is_lost = before is not None and old is None
+        new = None if is_lost else 0 if after is None else journal.count_lines(path, after)
+        files.append(FileDiff(row.store, path, old, new))
+    return JobDiffReport(row, tuple(files), ())
+
+
+def _auto_memory_diff(context: CommandContext, job: int) -> JobDiffReport | None:
+    """Return the lines of auto memory that a job changed; None if it changed none."""
+    row = next((row for row in logged_memory_changes(context, None) if row.job == job), None)
+    if row is None:
+        return None
+    changes = MemoryChanges(context.paths.auto_memory)
+    record = next(record for record in changes.records() if record.job == job)
+    files, entries = [], []
+    for change in record.files:
+        before, after = (changes.content(digest) for digest in (change.before, change.after))
+        old, new = ((data or b"").decode("utf-8", "replace") for data in (before, after))
+        count = None if before is None else len(old.splitlines())
+        files.append(FileDiff(record.directory, change.name, count, len(new.splitlines())))
+        action = "added" if before is None else "removed" if after is None else "changed"
+        lines = tuple(_changed_lines(old, new))
+        entries.append(EntryDiff(change.name, action, None, change.name, lines))
+    return JobDiffReport(row, tuple(files), tuple(entries))
 
 
 def _file_diff(commit: CommitInfo, change: FileCommit) -> FileDiff:

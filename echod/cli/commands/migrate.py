@@ -52,10 +52,11 @@ from echod.scheduler.gate import describe_verdict
 from echod.state.job import JobKind
 from echod.state.repair import copy_entry_rows
 from echod.store.git import find_tracked_file
-from echod.store.layout import Role
+from echod.store.layout import ARCHIVE, QUARANTINE, Role
 from echod.workflows.model import GateState
 
 _MAX_ROWS = 40
+_MAX_NAMES = 4
 
 
 class _FileNames(NamedTuple):
@@ -177,6 +178,18 @@ def _layout_lines(project: Path, plans: Sequence[tuple[Role, MovePlan]]) -> Iter
     if any(find_tracked_file(project, role.memory) is not None for role, _ in plans):
         yield wrap("git tracks these files, so the move is a change to commit.", indent="  ")
     yield wrap("The archives stay, and get a copy of what moves.", indent="  ")
+    if others := _other_files(plans):
+        names = ", ".join(others[:_MAX_NAMES]) + (f" and {len(others) - _MAX_NAMES} more" * (len(others) > _MAX_NAMES))
+        yield wrap(sanitize(f"Files that are no memory stay: {names}"), indent="  ")
+
+
+def _other_files(plans: Sequence[tuple[Role, MovePlan]]) -> list[str]:
+    """Return the visible files beside the roles' own, by their paths in the store of the former layout."""
+    root = plans[0][0].store.root
+    moving = {role.path / name for role, plan in plans for name in plan.files}
+    found = (path for path in root.rglob("*") if path not in moving and path.is_file())
+    names = (path.relative_to(root) for path in found)
+    return sorted(str(name) for name in names if not ({ARCHIVE, QUARANTINE} & {*name.parts} or str(name)[0] == "."))
 
 
 def _move_roles(project: Path, roles: Sequence[Role], runner: JobRunner) -> str:

@@ -26,7 +26,8 @@ from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pas
 from echod.cli.targets import MemoryMatch, entry_heading, find_to_change, read_facts
 from echod.clock import local_date
 from echod.contract.codec import to_json
-from echod.contract.search import FileProblem, RemembranceReport, SolutionInfo
+from echod.contract.entries import RemembranceReport, SolutionInfo
+from echod.contract.search import FileProblem
 from echod.errors import ExitCode, os_reason
 from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.solutions import SolutionPlan, plan_solution, promote

@@ -5,7 +5,8 @@ Both are quick enough to be typed often, so this module loads nothing that only 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from echod.cli.output import sanitize, short_path
 from echod.cli.root import example, pass_command_context
 from echod.cli.search_screen import MAX_LIMIT, find_target, found_result, report_screen, search_report, stores_at
 from echod.contract.codec import to_json
-from echod.contract.search import BriefReport, ConflictInfo, MissingEvidence
+from echod.contract.entries import BriefReport, ConflictInfo, MissingEvidence
 from echod.errors import UsageError
 from echod.search.documents import DocumentKind, DocumentSource
 from echod.search.finder import DEFAULT_KINDS, DEFAULT_LIMIT, DocumentFinder, SearchRequest
@@ -85,7 +86,10 @@ def search(
     offset: int,
     json: bool,
 ) -> None:
-    """Find entries, learnings and solutions by words."""
+    """Find entries, learnings and solutions by words.
+
+    Archived conversations follow where fewer than --limit are found. --kind session searches only in them.
+    """
     target = find_target(words, context.locator, context.cwd)
     if not target.query.strip():
         raise UsageError("There is nothing to search for. Type a word.")
@@ -106,7 +110,13 @@ def search(
         stores = context.list_stores(context.find_project(Path()))  # raises with the reason
     globs = context.settings.projects if chosen is SearchScope.ALL else ()
     locations = SearchLocations.from_environment(context.paths, context.environ, globs, context.settings.sessions.root)
-    _print_answer(context, request, locations.sources(chosen, stores, request.kinds), as_json=json)
+    sources = locations.sources(chosen, stores, request.kinds)
+
+    def conversations() -> Sequence[DocumentSource]:
+        is_filtered = kinds or roles or layers
+        return () if is_filtered else locations.conversation_sources(chosen, stores)
+
+    _print_answer(context, request, sources, conversations, as_json=json)
 
 
 def print_found(
@@ -114,11 +124,16 @@ def print_found(
 ) -> None:
     """Search these sources for all kinds of documents, and print the results."""
     request = SearchRequest(query, frozenset(kind for source in sources for kind in source.kinds), limit=limit)
-    _print_answer(context, request, sources, as_json=as_json)
+    _print_answer(context, request, sources, tuple, as_json=as_json)
 
 
 def _print_answer(
-    context: CommandContext, request: SearchRequest, sources: Sequence[DocumentSource], *, as_json: bool
+    context: CommandContext,
+    request: SearchRequest,
+    sources: Sequence[DocumentSource],
+    conversations: Callable[[], Sequence[DocumentSource]],
+    *,
+    as_json: bool,
 ) -> None:
     with context.progress_line(json=as_json) as progress:
         report = search_report(
@@ -127,6 +142,7 @@ def _print_answer(
             context.paths,
             context.now(),
             lambda source: progress.show(f"reading {short_path(source.store)}"),
+            conversations,
         )
     click.echo(to_json(report) if as_json else report_screen(report, request))
 
@@ -153,9 +169,8 @@ def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, .
     sources = (*locations.sources(SearchScope.PROJECT, stores), *locations.sources(SearchScope.GLOBAL, ()))
     request = BriefRequest(" ".join(words), changed_files(project), frozenset(roles), lines)
     finder = DocumentFinder(context.paths.search_index)
-    with EvidenceReader(context.paths, context.now()) as evidence:
+    with closing(finder), EvidenceReader(context.paths, context.now(), finder) as evidence:
         made = make_brief(finder, sources, request, evidence.check)
-        finder.close()
         _print_brief(made, request, evidence, json=json)
 
 

@@ -94,7 +94,7 @@ def now(context: CommandContext, *, path: Path, force: bool) -> None:
         role = Role(context.list_stores(project)[0], "")
         manual_job = ManualJob(JobKind.SYNC, role, "requested")
         done = runner.run_multi_role(manual_job, partial(run_exchange, project, repository))
-    context.print_info(wrap(f"{short_path(str(project))}: {done.summary}. {done.undo_hint}", hang="  "))
+    context.print_info(done.describe(short_path(str(project))))
     context.notify_daemon()
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import timedelta
 from functools import partial
 from pathlib import Path
@@ -29,8 +30,14 @@ from echod.cli.execute import (
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.session_roots import SessionChange, find_memory_undo, find_undo, undo_change, undo_memory_change
-from echod.cli.targets import block_title, select_project_to_change, select_stores
+from echod.cli.session_roots import (
+    find_memory_undo,
+    find_undo,
+    newest_session_job,
+    undo_change,
+    undo_memory_change,
+)
+from echod.cli.targets import block_title, select_project_to_change
 from echod.clock import local_date
 from echod.errors import UsageError
 from echod.inspection.entry_facts import pin_restored
@@ -97,11 +104,8 @@ def undo(
     job_id, path = parse_job_and_path(words, last=last)
     if in_all and not last:
         raise UsageError("--all requires --last. A job's number is enough from anywhere.")
-    if job_id is not None and (record := find_memory_undo(context, job_id)) is not None:
-        make_change(context, undo_memory_change(context, record), WriteOptions(dry_run, yes, force))
-        return
-    if changes := _find_session_undo(context, job_id, path):
-        make_change(context, undo_change(context, changes), WriteOptions(dry_run, yes, force))
+    if (other := _find_other_undo(context, job_id, path, in_all=in_all)) is not None:
+        make_change(context, other, WriteOptions(dry_run, yes, force))
         return
     try:
         plan = _plan_undo(context, job_id, path, in_all=in_all, force=force)
@@ -119,18 +123,46 @@ def undo(
     make_change(context, change, WriteOptions(dry_run, yes, force))
 
 
-def _find_session_undo(context: CommandContext, job_id: int | None, path: Path | None) -> Sequence[SessionChange]:
-    """Return the changes of archives of conversations that the command means; none if it means a memory file."""
-    stores = select_stores(context, path) if job_id is None or path is not None else None
-    projects = None if stores is None else dict.fromkeys(store.project for store in stores)
+def _find_other_undo(context: CommandContext, job_id: int | None, path: Path | None, *, in_all: bool) -> Change | None:
+    """Return the undo of archived conversations or of auto memory; None if the command means a memory file."""
+    if job_id is None:
+        return _find_newest_other_undo(context, path, in_all=in_all)
+    if (record := find_memory_undo(context, job_id)) is not None:
+        return undo_memory_change(context, record)
+    projects = None if path is None else [context.find_project(path)]
     with context.open_read_context() as read_context:
         changes = find_undo(context, read_context, job_id, projects)
-        if job_id is None and changes:
-            history = read_context.reader.history(stores)
-            newest = max((one.job or 0 for one in history if one.undone_by is None), default=0)
-            if newest > (changes[0].record.job or 0):
-                return ()
-        return changes
+    return undo_change(context, changes) if changes else None
+
+
+def _find_newest_other_undo(context: CommandContext, path: Path | None, *, in_all: bool) -> Change | None:
+    """Return the undo of the newest change, if that is one of conversations or of auto memory; else None.
+
+    Auto memory may be that of a directory without a memory of echod's format.
+    """
+    if in_all and path is not None:
+        return None  # they exclude each other, which is reported later
+    start = project = None
+    if not in_all:
+        if path is None and context.cwd is None:
+            return None
+        start = context.absolute_path(path or Path())
+        with suppress(UsageError):
+            project = context.find_project(start)
+    record = find_memory_undo(context, None, None if start is None else [project or start])
+    commits: Iterable[CommitInfo] = ()
+    session_job = 0
+    with context.open_read_context() as read_context:
+        if in_all or project is not None:
+            commits = read_context.reader.history(None if project is None else context.list_stores(project))
+            session_job = newest_session_job(read_context, None if project is None else [project])
+        newest = max(next(_undoable_jobs(commits), 0), session_job)
+        if record is not None and record.job > newest:
+            return undo_memory_change(context, record)
+        if session_job and session_job == newest:
+            projects = None if project is None else [project]
+            return undo_change(context, find_undo(context, read_context, session_job, projects))
+    return None
 
 
 def is_job_id(text: str) -> bool:
@@ -206,11 +238,17 @@ def _select_undo_stores(context: CommandContext, path: Path | None, *, in_all: b
 
 
 def _newest_undoable_job(commits: Iterable[CommitInfo]) -> int:
-    """Return the newest job that is not undone. An undo is only undone by its number."""
+    newest = next(_undoable_jobs(commits), None)
+    if newest is None:
+        raise UsageError("There is no job to undo here. `echod log` lists the changes.")
+    return newest
+
+
+def _undoable_jobs(commits: Iterable[CommitInfo]) -> Iterator[int]:
+    """Yield the jobs that are not undone, the newest first. An undo is only undone by its number."""
     for commit in commits:
         if commit.job is not None and commit.undone_by is None and commit.kind != JobKind.UNDO:
-            return commit.job
-    raise UsageError("There is no job to undo here. `echod log` lists the changes.")
+            yield commit.job
 
 
 def _plan_lines(plan: _UndoPlan, now: float, *, max_lines: int) -> Iterator[str]:
@@ -224,7 +262,7 @@ def _plan_lines(plan: _UndoPlan, now: float, *, max_lines: int) -> Iterator[str]
         yield (
             "  change no memory file, but restore the manifest of the pack"
             if plan.is_pack
-            else "  change nothing, since other programs have reversed it already"
+            else "  change no memory: the job changed none, or other programs have reversed it"
         )
     yield from lines[:max_lines]
     if len(lines) == max_lines + 1:

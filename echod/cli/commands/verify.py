@@ -18,7 +18,7 @@ from echod.cli.output import role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_in_memory, find_to_change, list_roles_of, select_stores
 from echod.contract.codec import to_json
-from echod.contract.search import VerifiedEntry, VerifyReport
+from echod.contract.entries import VerifiedEntry, VerifyReport
 from echod.errors import UsageError
 from echod.evidence.entries import EntryEvidence, check_document, confirm_evidence, record_evidence
 from echod.evidence.verifier import EvidenceVerifier

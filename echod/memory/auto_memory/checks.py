@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import ceil
 from typing import Final, NamedTuple
@@ -17,13 +17,18 @@ from echod.memory.auto_memory.notes import (
     MAX_LOADED_CHARACTERS,
     MAX_LOADED_LINES,
     MEMORY_TYPES,
+    READ_FIELDS,
     LoadedIndex,
     MemoryDirectory,
     NoteFile,
     Pointer,
+    dead_pointers,
+    existing_names,
     find_pointers,
     load_index,
     named_files,
+    similar_file,
+    unnamed_notes,
     utf16_length,
 )
 from echod.memory.redact import find_secrets, redact
@@ -44,13 +49,16 @@ _MIN_WORDS: Final = 3
 _MAX_QUOTED: Final = 80
 _MIN_BODY_WORDS: Final = 6
 _ROUNDING: Final = 1e-9
-_PLAIN_WORD = re.compile(r"\w+")
+_SEPARATORS: Final = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
 _MAX_PROSE_SHARE: Final = 0.4
 _MIN_PROSE_LINES: Final = 5
 _FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
 _BACKUP_NAME = re.compile(r".*(?:\.(?:bak|backup|orig|old|tmp)(?:\.\d+)?|~)")
 _CUT_VALUE = re.compile(r"[^\"'|>\[{&*!#][^\n]*?[ \t]#")
 _STRUCTURE = re.compile(r"(?<!\s)\s*+(?:#{1,6}\s.*|-{3,}\s*|<!--.*)?")
+_VERSION = re.compile(r"[-_ ]?(?:(?:19|20)\d\d(?:[-_]?\d{1,2}){0,2}|v\d+(?:\.\d+)*|copy|\(\d+\))$")
+_EMPHASIS = re.compile("[\U0001f525\U0001f6a8\u26a0\U0001f6d1\u274c\u2705\U0001f4a5\u2757]")
+_MAX_EMPHASIS: Final = 5
 _NO_TARGET = frozenset({"", "none", "null", "n/a", "-"})
 _COMMON_TEXT = (
     "a about all an and any are as at be by can code details do for from general how if in info information into is it "
@@ -167,9 +175,10 @@ def _check_order(contents: _Contents) -> Iterator[MemoryFinding]:
     known = [(pointer, by_name[pointer.target]) for pointer in contents.pointers if pointer.target in by_name]
     loaded = [note for pointer, note in known if contents.loaded.loads(pointer.line)]
     cut = [(pointer, note) for pointer, note in known if not contents.loaded.loads(pointer.line)]
+    loaded_older = {superseded[note.name]: note.name for note in reversed(loaded) if note.name in superseded}
     for pointer, note in cut:
-        if replaced := next((other for other in loaded if superseded.get(other.name) == note.name), None):
-            text = f'"{pointer.title}" is cut off, while {replaced.name}, which it supersedes, is loaded.'
+        if (older := loaded_older.get(note.name)) is not None:
+            text = f'"{pointer.title}" is cut off, while {older}, which it supersedes, is loaded.'
             yield MemoryFinding("auto-order", INDEX, pointer.line, text, "Put the newer one first.")
     oldest = min((note.changed_at for note in loaded), default=None)
     if oldest is None:
@@ -212,28 +221,6 @@ def _check_pointers(contents: _Contents) -> Iterator[MemoryFinding]:
             text = f"{pointer.target} is named in line {first[pointer.target]} already."
             yield MemoryFinding("auto-pointer-twice", INDEX, pointer.line, text, "Remove one of the lines.")
         first.setdefault(pointer.target, pointer.line)
-
-
-def existing_names(directory: MemoryDirectory) -> set[str]:
-    """Return the names of all files of a directory, readable or not, except for the index."""
-    return {
-        *(note.name for note in directory.notes),
-        *directory.others,
-        *(name for name, _ in directory.unreadable),
-    }
-
-
-def dead_pointers(directory: MemoryDirectory, pointers: Iterable[Pointer]) -> list[Pointer]:
-    """Return the pointers to files of the directory that do not exist. Files elsewhere are not looked for."""
-    existing = existing_names(directory)
-    parents = {name.rpartition("/")[0] for name in existing} | {INDEX}
-    return [
-        pointer
-        for pointer in pointers
-        if not pointer.target.startswith(("/", "~", "../"))
-        and pointer.target not in existing
-        and pointer.target.rstrip("/") not in parents
-    ]
 
 
 def _check_named(contents: _Contents) -> Iterator[MemoryFinding]:
@@ -288,6 +275,25 @@ def _check_cut_values(contents: _Contents) -> Iterator[MemoryFinding]:
                 )
 
 
+def _check_fields(contents: _Contents) -> Iterator[MemoryFinding]:
+    for note in contents.notes:
+        lines = (note.text or "").split("\n")
+        for field in note.written_fields:
+            is_nested = lines[field.line - 1][:1].isspace()  # what is below `metadata` is the host's own
+            if not is_nested and field.name not in READ_FIELDS:
+                text = f"Claude Code does not read the field {_quoted(field.name)}."
+                fix = "Write it into the text or the description, or remove it."
+                yield MemoryFinding("auto-field", note.name, field.line, text, fix)
+
+
+def _check_named_paths(contents: _Contents) -> Iterator[MemoryFinding]:
+    for note in contents.notes:
+        for line, path in note.named_paths():
+            if path in contents.directory.missing_paths:
+                text = f"{_quoted(path)} does not exist on this machine."
+                yield MemoryFinding("auto-path-dead", note.name, line, text, "Correct the path, or remove it.")
+
+
 def _check_names(contents: _Contents) -> Iterator[MemoryFinding]:
     by_title: dict[str, NoteFile] = {}
     for note in contents.notes:
@@ -300,6 +306,25 @@ def _check_names(contents: _Contents) -> Iterator[MemoryFinding]:
             text = f"The name is that of {by_title[title].name} too, so a link [[{title}]] means either."
             yield MemoryFinding("auto-name-twice", note.name, _line_of(note, "name"), text, "Give one another name.")
         by_title.setdefault(title, note)
+
+
+def _check_copies(contents: _Contents) -> Iterator[MemoryFinding]:
+    """Report files whose names differ in a date or a version only: one of them is often an old copy."""
+    first: dict[str, str] = {}
+    for note in contents.notes:
+        stem = note.name.removesuffix(".md").casefold()
+        plain = _VERSION.sub("", stem).strip("-_ ") or stem
+        if plain in first:
+            text = f"The name differs from that of {first[plain]} only in a date or a version."
+            yield MemoryFinding("auto-name-version", note.name, None, text, "Keep one, or name what differs.")
+        first.setdefault(plain, note.name)
+
+
+def _check_emphasis(contents: _Contents) -> Iterator[MemoryFinding]:
+    for note in _all_files(contents):
+        if not (note.text or "").isascii() and (count := len(_EMPHASIS.findall(note.text or ""))) > _MAX_EMPHASIS:
+            text = f"The file has {count} signs of alarm, so that none of them is noticed."
+            yield MemoryFinding("auto-emphasis", note.name, None, text, "Keep those that matter most.")
 
 
 def _check_descriptions(contents: _Contents) -> Iterator[MemoryFinding]:
@@ -383,7 +408,11 @@ _CHECKS: Final[tuple[Callable[[_Contents], Iterator[MemoryFinding]], ...]] = (
     _check_named,
     _check_front_matter,
     _check_cut_values,
+    _check_fields,
+    _check_named_paths,
     _check_names,
+    _check_copies,
+    _check_emphasis,
     _check_descriptions,
     _check_duplicates,
     _check_links,
@@ -396,16 +425,6 @@ def _all_files(contents: _Contents) -> Iterator[NoteFile]:
     if contents.directory.index_file is not None:
         yield contents.directory.index_file
     yield from contents.notes
-
-
-def unnamed_notes(directory: MemoryDirectory, named: Iterable[str]) -> list[NoteFile]:
-    """Return the files that the index does not name, by their path, by their name, or in brackets."""
-    targets = {target.casefold() for target in named}
-    return [
-        note
-        for note in directory.notes
-        if note.name.casefold() not in targets and f"{note.value('name').casefold()}.md" not in targets
-    ]
 
 
 def superseded_names(notes: Sequence[NoteFile]) -> dict[str, str]:
@@ -426,17 +445,6 @@ def _resolve(target: str, notes: Sequence[NoteFile]) -> NoteFile | None:
     return None
 
 
-def similar_file(target: str, existing: Iterable[str]) -> str | None:
-    """Return the one file whose name differs from a missing one in case, folder, `-` or `_` only; None without one."""
-    wanted = _plain_name(target)
-    found = [name for name in existing if _plain_name(name) == wanted]
-    return found[0] if len(found) == 1 else None
-
-
-def _plain_name(name: str) -> str:
-    return re.sub(r"[-_ ]+", "-", name.rpartition("/")[2].casefold().removesuffix(".md"))
-
-
 def _line_of(note: NoteFile, name: str) -> int:
     return next((field.line for field in note.written_fields if field.name == name), 1)
 
@@ -453,13 +461,14 @@ def similar_pairs(words: Mapping[int, frozenset[str]], threshold: float) -> Iter
     counts = Counter(chain.from_iterable(words.values()))
     ranks = {word: rank for rank, word in enumerate(sorted(counts, key=lambda word: (counts[word], word)))}
     holders: defaultdict[str, list[int]] = defaultdict(list)
+    needed = {number: _shared_words(len(found)) for number, found in words.items()}
     for number in sorted(words, key=lambda key: (len(words[key]), key)):
         own = sorted(words[number], key=ranks.__getitem__)
         if not own:
             continue
-        rarest = own[: len(own) - ceil(threshold * len(own)) + _shared_words(len(own))]
+        rarest = own[: len(own) - ceil(threshold * len(own)) + needed[number]]
         hits = Counter(chain.from_iterable(holders[word] for word in rarest))
-        candidates = sorted(other for other, count in hits.items() if count >= _shared_words(len(words[other])))
+        candidates = sorted(other for other, count in hits.items() if count >= needed[other])
         partner = next((other for other in candidates if _is_similar(own, words[other], threshold)), None)
         if partner is not None:
             yield max(number, partner), min(number, partner)
@@ -486,4 +495,4 @@ def _is_similar(own: Sequence[str], other: frozenset[str], threshold: float) -> 
 
 def _words_of(text: str) -> frozenset[str]:
     """Return the words of a text; a text of other scripts than Latin is taken apart more carefully."""
-    return frozenset(_PLAIN_WORD.findall(text.lower()) if text.isascii() else tokenize(fold(text)))
+    return frozenset(text.lower().translate(_SEPARATORS).split() if text.isascii() else tokenize(fold(text)))

@@ -8,7 +8,7 @@ is two. These rules were measured with Claude Code 2.1.332; `tests/client` repea
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import Any, Final, NamedTuple
@@ -21,6 +21,14 @@ INDEX: Final = "MEMORY.md"
 
 MAX_LOADED_LINES: Final = 200
 MAX_LOADED_CHARACTERS: Final = 25_000
+
+_NAMED_PATH = re.compile(r"`((?:~/|/(?!/))[^`\s*?{}$<>|]{1,300})`")
+"""A path in back quotes that means the same from everywhere: absolute, or below the home directory."""
+
+_LINE_SUFFIX = re.compile(r":\d+(?:-\d+)?$")
+
+READ_FIELDS: Final = frozenset({"name", "description", "metadata", "type", "modified", "supersedes"})
+"""The fields of front matter that the host reads or writes, and the one by which notes replace each other."""
 
 MEMORY_TYPES: Final = ("user", "feedback", "project", "reference")
 """The types that the host gives to memories."""
@@ -153,17 +161,27 @@ class NoteFile:
                 if target is not None and target.endswith(".md") and not target.startswith(("/", "~", "..")):
                     yield number, target
 
+    def named_paths(self) -> Iterator[tuple[int, str]]:
+        """Yield the absolute paths, and those below the home directory, that the body names, each with its line."""
+        for number, line in enumerate(self.body.split("\n"), start=self.body_line):
+            for match in _NAMED_PATH.finditer(line):
+                path = _LINE_SUFFIX.sub("", match[1])
+                if path.count("/") > 1:  # one alone is a command or a route more often
+                    yield number, path
+
 
 class MemoryDirectory(NamedTuple):
     """A directory of auto memory. `index_file` is None if there is none; `others` are files that are no Markdown.
 
-    `unreadable` are files that could not be read, each with the reason.
+    `unreadable` are files that could not be read, each with the reason. `missing_paths` are those of `named_paths` that
+    do not exist although the directory above them does.
     """
 
     index_file: NoteFile | None
     notes: tuple[NoteFile, ...]
     others: tuple[str, ...] = ()
     unreadable: tuple[tuple[str, str], ...] = ()
+    missing_paths: frozenset[str] = frozenset()
 
 
 def split_front_matter(text: str) -> tuple[tuple[FrontMatterField, ...], str, int] | None:
@@ -277,3 +295,46 @@ def link_target(written: str) -> str | None:
     if not target or _URL.match(target):
         return None
     return unquote(target).removeprefix("./")
+
+
+def existing_names(directory: MemoryDirectory) -> set[str]:
+    """Return the names of all files of a directory, readable or not, except for the index."""
+    return {
+        *(note.name for note in directory.notes),
+        *directory.others,
+        *(name for name, _ in directory.unreadable),
+    }
+
+
+def dead_pointers(directory: MemoryDirectory, pointers: Iterable[Pointer]) -> list[Pointer]:
+    """Return the pointers to files of the directory that do not exist. Files elsewhere are not looked for."""
+    existing = existing_names(directory)
+    parents = {name.rpartition("/")[0] for name in existing} | {INDEX}
+    return [
+        pointer
+        for pointer in pointers
+        if not pointer.target.startswith(("/", "~", "../"))
+        and pointer.target not in existing
+        and pointer.target.rstrip("/") not in parents
+    ]
+
+
+def unnamed_notes(directory: MemoryDirectory, named: Iterable[str]) -> list[NoteFile]:
+    """Return the files that the index does not name, by their path, by their name, or in brackets."""
+    targets = {target.casefold() for target in named}
+    return [
+        note
+        for note in directory.notes
+        if note.name.casefold() not in targets and f"{note.value('name').casefold()}.md" not in targets
+    ]
+
+
+def similar_file(target: str, existing: Iterable[str]) -> str | None:
+    """Return the one file whose name differs from a missing one in case, folder, `-` or `_` only; None without one."""
+    wanted = _plain_name(target)
+    found = [name for name in existing if _plain_name(name) == wanted]
+    return found[0] if len(found) == 1 else None
+
+
+def _plain_name(name: str) -> str:
+    return re.sub(r"[-_ ]+", "-", name.rpartition("/")[2].casefold().removesuffix(".md"))

@@ -11,19 +11,17 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from echod.memory.auto_memory.checks import (
-    dead_pointers,
-    existing_names,
-    similar_file,
-    superseded_names,
-    unnamed_notes,
-)
+from echod.memory.auto_memory.checks import superseded_names
 from echod.memory.auto_memory.notes import (
     MemoryDirectory,
     NoteFile,
+    dead_pointers,
+    existing_names,
     find_pointers,
     load_index,
     named_files,
+    similar_file,
+    unnamed_notes,
 )
 from echod.memory.redact import redact
 from echod.memory.text import pluralize

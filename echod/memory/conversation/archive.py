@@ -46,6 +46,7 @@ from echod.memory.conversation.model import (
     ToolCall,
     ToolOutput,
     Utterance,
+    archive_name,
     one_line,
 )
 
@@ -95,18 +96,6 @@ class ArchiveSummary(NamedTuple):
 
 EDGE_BYTES = 256 * 1024
 """The front matter and summary are within the first so many bytes of an archive, and its tags within the last."""
-
-
-def archive_name(number: int) -> str:
-    """Return the name of an archive file."""
-    return f"conversation-{number:03}.md"
-
-
-def archive_number(name: str) -> int | None:
-    """Return the number in the name of an archive file; None if it is none."""
-    match = re.fullmatch(r"conversation-\+?(\d{1,10})\.md", name)
-    number = int(match[1]) if match else None
-    return number if number is not None and number < 1 << 32 else None
 
 
 def quote(value: str) -> str:

@@ -114,6 +114,8 @@ def _read_sub_agent(record: Mapping[str, object]) -> RecordReading:
     message = record.get("message")
     if role is None or not isinstance(message, Mapping) or not _is_from_user(record):
         return Skipped.SIDECHAIN
+    if record.get("type") not in ("user", "assistant", None):
+        return Skipped.SIDECHAIN  # such as a copy of what was sent to the model
     content = message.get("content")
     found = content_items(content, Speaker.ASSISTANT) if role is Speaker.ASSISTANT else _user_items(content)
     lead = "" if role is Speaker.ASSISTANT else "**Task**: "

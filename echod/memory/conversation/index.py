@@ -13,10 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
-from echod.memory.conversation.archive import ArchiveHeader, archive_name
-from echod.memory.conversation.model import one_line
+from echod.memory.conversation.model import archive_name, one_line
+
+if TYPE_CHECKING:
+    from echod.memory.conversation.archive import ArchiveHeader  # takes long to load
 
 INDEX_TITLE = "# Conversation Archive"
 _TABLE_HEADER = "| # | Date | Session | Topics | Messages | Duration |"

@@ -176,3 +176,15 @@ def one_line(text: str) -> str:
 def shorten(text: str, limit: int) -> str:
     """Return at most `limit` characters of a text, with an ellipsis after a cut."""
     return text if len(text) <= limit else f"{text[:limit]}\u2026"
+
+
+def archive_name(number: int) -> str:
+    """Return the name of an archive file."""
+    return f"conversation-{number:03}.md"
+
+
+def archive_number(name: str) -> int | None:
+    """Return the number in the name of an archive file; None if it is none."""
+    match = re.fullmatch(r"conversation-\+?(\d{1,10})\.md", name)
+    number = int(match[1]) if match else None
+    return number if number is not None and number < 1 << 32 else None

@@ -2,28 +2,47 @@
 
 1. The tokens of the lines are in the file: *valid* in the cited line, *moved* elsewhere. Short lines, and lines that
    the file has several times, count only together with what was before or after them.
-2. Otherwise the place is found by its surroundings. Nothing left between them is *gone*; something else is *changed*.
-3. Without its surroundings, the part of the file that has most of the rare tokens decides: *changed* with half of them,
-   else *gone*.
+2. Otherwise the lines around them are aligned with the file, as a diff does, and what is between them decides: some of
+   the lines, edited ones, or others instead of them are *changed*, nothing is *gone*.
+3. Without that place, lines that are in the file once, or the part that has most of their words, are *changed*.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Final, NamedTuple
 
-from echod.memory.evidence.fingerprint import CONTEXT_TOKENS, TOKEN_BYTES, Fingerprint, TokenizedFile, Tokens, find_all
+from echod.memory.evidence.fingerprint import (
+    CHECKSUM_BYTES,
+    CONTEXT_LINES,
+    CONTEXT_TOKENS,
+    SIGNS,
+    TOKEN_BYTES,
+    Fingerprint,
+    TokenizedFile,
+    Tokens,
+    checksum,
+    find_all,
+)
 
 _MIN_CONTEXT: Final = 3
 """Equal tokens beside the lines by which a place is recognised."""
 _MIN_DISTINCT: Final = 6
 """Tokens that are found again without surroundings, if they were in the file once."""
-_ANCHORS: Final = (CONTEXT_TOKENS, 16, 8)
-_MIN_REPLACED: Final = 0.22
-_MIN_ALIKE: Final = 0.5
+_MIN_CONTEXT_LINES: Final = 4
+"""Lines above and below by which the place of edited lines is recognised, if they are not near them."""
+_MAX_GAP: Final = 2
+_MIN_SAME_LINE: Final = 0.5
+_MIN_REPLACED: Final = 0.5
+_MAX_COMPARED: Final = 40_000
+_MAX_GROWTH, _MAX_ADDED = 4, 10
+_MIN_WORDS, _MIN_KEPT = 3, 0.12
+_MIN_ALIKE: Final = 0.6
 _MIN_ALIKE_BESIDE: Final = 0.35
-_MAX_GROWTH: Final = 4
 
 
 class EvidenceState(StrEnum):
@@ -60,10 +79,12 @@ def locate(fingerprint: Fingerprint, content: TokenizedFile) -> Located:
             return Located(EvidenceState.CHANGED, first, last)
         state = EvidenceState.VALID if first == fingerprint.first else EvidenceState.MOVED
         return Located(state, first, last)
-    place = _find_place(fingerprint, tokens)
-    if place is None and fingerprint.tokens in tokens.data:
+    place = _find_place(fingerprint, content)
+    if (place is None or place.state is EvidenceState.GONE) and fingerprint.tokens in tokens.data:
         return Located(EvidenceState.GONE)  # only other copies of them are left
-    return place or _find_alike(fingerprint, tokens)
+    if place is None or place.state is EvidenceState.GONE:
+        place = _find_lines(fingerprint, content) or _find_alike(fingerprint, tokens)
+    return place
 
 
 def contains(fingerprint: Fingerprint, content: TokenizedFile) -> bool:
@@ -94,6 +115,8 @@ def _find_exact(fingerprint: Fingerprint, tokens: Tokens) -> int | None:
     is_distinct = fingerprint.copies == 1 and length >= _MIN_DISTINCT
     if best == cited or (is_distinct and len(found) == 1):
         return best
+    if length >= _MIN_DISTINCT and len(found) >= fingerprint.copies > 1:
+        return best  # no copy is missing
     # Where one of several copies is missing, one side is not enough: it may be the copy that was beside this one.
     sides = max if len(found) >= fingerprint.copies else min
     return best if sides(context(best)) >= _MIN_CONTEXT else None
@@ -134,73 +157,144 @@ def _line_span(tokens: Tokens, begin: int, end: int) -> tuple[int, int]:
     return tokens.line_of(begin), tokens.line_of(max(begin, end - 1))
 
 
-def _find_place(fingerprint: Fingerprint, tokens: Tokens) -> Located | None:
-    """Decide by what is left between the surroundings; None if they cannot be found."""
-    begin = _anchor_before(fingerprint, tokens)
-    if begin is None:
+def _find_place(fingerprint: Fingerprint, content: TokenizedFile) -> Located | None:
+    """Decide by the lines around the cited ones; None if too few of them are left."""
+    before, after = (_split(data) for data in (fingerprint.lines_before, fingerprint.lines_after))
+    cited = fingerprint.code_lines()
+    tokens, lines = content.tokens, content.code_lines
+    pairs = align([*before, *map(checksum, cited), *after], [line.checksum for line in lines])
+    begin, end = len(before), len(before) + len(cited)
+    above = [pair for pair in pairs if pair[0] < begin]
+    below = [pair for pair in pairs if pair[0] >= end]
+    if (len(before) == CONTEXT_LINES and not above) or (len(after) == CONTEXT_LINES and not below):
+        return None  # where the file is known to its beginning or end, that is a place too
+    upper = above[-1] if above else (-1, -1)
+    lower = below[0] if below else (end + len(after), len(lines))
+    replaced = lower[0] - upper[0] - 1
+    if len(above) + len(below) < _MIN_CONTEXT_LINES and replaced > _MAX_GAP * len(cited):
         return None
-    end = _anchor_after(fingerprint, tokens, begin)
-    if end is None:
-        return None
-    length = len(fingerprint.tokens) // TOKEN_BYTES
-    if begin == end:
+    kept = [there for number, there in pairs if begin <= number < end]
+    there = [n for n in range(upper[1] + 1, lower[1]) if n not in kept]
+    if len(there) > _MAX_GROWTH * replaced + _MAX_ADDED:
+        return None  # far apart: most of it has nothing to do with the cited lines
+    texts = {n: tokens.data[lines[n].begin * TOKEN_BYTES : lines[n].end * TOKEN_BYTES] for n in there}
+    missing = [text for n, text in enumerate(cited, start=begin) if n not in {number for number, _ in pairs}]
+    edited = [n for n in there if any(_are_alike(text, texts[n]) for text in missing)]
+    found = sorted([*kept, *edited])
+    words = sum(_words(tokens.data[lines[n].begin * TOKEN_BYTES : lines[n].end * TOKEN_BYTES]) for n in found)
+    if words < max(1, _MIN_KEPT * _words(fingerprint.tokens)):
+        found = []
+    # The lines beside the cited ones that were edited too have a place in the gap as well.
+    instead = len(there) - (replaced - len(cited))
+    if not found and instead >= _MIN_REPLACED * len(cited):
+        found = there
+    if not found:
         return Located(EvidenceState.GONE)
-    between = _counts(tokens.data[begin * TOKEN_BYTES : end * TOKEN_BYTES])
-    wanted = _counts(fingerprint.tokens)
-    common = _weight(wanted & between, tokens) / max(_weight(wanted, tokens), 1e-9)
-    if end - begin > _MAX_GROWTH * length + CONTEXT_TOKENS:
-        return None  # far apart: the anchors are those of other lines
-    if common < _MIN_REPLACED and (length >= 2 * _MIN_DISTINCT or end - begin > _MAX_GROWTH * length):
+    return Located(EvidenceState.CHANGED, lines[found[0]].number, lines[found[-1]].number)
+
+
+def _find_lines(fingerprint: Fingerprint, content: TokenizedFile) -> Located | None:
+    """Return where some of the lines are, unchanged; None if too few of them are distinct."""
+    others = {*_split(fingerprint.lines_before), *_split(fingerprint.lines_after)}
+    cited = [line for line in fingerprint.code_lines() if _is_telling(line)]
+    distinct = {checksum(line) for line in cited if _words(line) >= _MIN_WORDS} - others
+    lines = content.code_lines
+    counts = Counter(line.checksum for line in lines)
+    found = [line for line in lines if line.checksum in distinct and counts[line.checksum] == 1]
+    if len(found) < max(1, _MIN_KEPT * len(cited)):
         return None
-    return Located(EvidenceState.CHANGED, *_line_span(tokens, begin, end))
+    return Located(EvidenceState.CHANGED, found[0].number, found[-1].number)
 
 
-def _anchor_before(fingerprint: Fingerprint, tokens: Tokens) -> int | None:
-    """Return the number of the token after what was before the cited lines."""
-    if not fingerprint.before:
-        return 0
-    cited, _ = tokens.lines(fingerprint.first, fingerprint.last)
-    available = len(fingerprint.before) // TOKEN_BYTES
-    for length in _ANCHORS:
-        needle = fingerprint.before[-length * TOKEN_BYTES :]
-        found = find_all(needle, tokens.data)
-        if len(found) == 1 or (found and length == CONTEXT_TOKENS):
-            best = min(found, key=lambda at: abs(at - cited))
-            return best + len(needle) // TOKEN_BYTES
-        if found and length <= available:
-            return None  # ambiguous already, and shorter ones are more so
-    return None
+def _words(line: bytes) -> int:
+    return sum(number for token, number in _counts(line).items() if token not in SIGNS)
 
 
-def _anchor_after(fingerprint: Fingerprint, tokens: Tokens, begin: int) -> int | None:
-    """Return the number of the first token of what was after the cited lines, not before `begin`."""
-    if not fingerprint.after:
-        return tokens.size
-    for length in _ANCHORS:
-        needle = fingerprint.after[: length * TOKEN_BYTES]
-        found = [at for at in find_all(needle, tokens.data) if at >= begin]
-        if found:
-            return found[0]
-    return None
+def _split(data: bytes) -> list[bytes]:
+    return [data[at : at + CHECKSUM_BYTES] for at in range(0, len(data), CHECKSUM_BYTES)]
+
+
+def _is_telling(line: bytes) -> bool:
+    """Return whether a line has more than brackets and other signs."""
+    return any(token not in SIGNS for token in _counts(line))
+
+
+def _are_alike(one: bytes, other: bytes) -> bool:
+    """Return whether one line may be the other one after an edit: they share half of their tokens."""
+    first, second = _counts(one), _counts(other)
+    for token in SIGNS:
+        first.pop(token, None)
+        second.pop(token, None)
+    common = sum((first & second).values())
+    return 2 * common >= _MIN_SAME_LINE * (first.total() + second.total()) and common > 0
+
+
+def align(one: Sequence[bytes], other: Sequence[bytes]) -> list[tuple[int, int]]:
+    """Return the pairs of equal lines of two texts that belong together, as a diff does: both numbers only grow.
+
+    Lines that each text has once are paired first, then what is between those pairs.
+    """
+    pairs: list[tuple[int, int]] = []
+    pending = [(0, len(one), 0, len(other))]
+    while pending:
+        a, a_end, b, b_end = pending.pop()
+        while a < a_end and b < b_end and one[a] == other[b]:
+            pairs.append((a, b))
+            a, b = a + 1, b + 1
+        while a < a_end and b < b_end and one[a_end - 1] == other[b_end - 1]:
+            a_end, b_end = a_end - 1, b_end - 1
+            pairs.append((a_end, b_end))
+        if a == a_end or b == b_end:
+            continue
+        anchors = _unique_pairs(one, other, (a, a_end, b, b_end))
+        if not anchors and (a_end - a) * (b_end - b) <= _MAX_COMPARED:
+            matcher = SequenceMatcher(None, one[a:a_end], other[b:b_end], autojunk=False)
+            pairs += [(a + m.a + n, b + m.b + n) for m in matcher.get_matching_blocks() for n in range(m.size)]
+        last = (a - 1, b - 1)
+        for anchor in [*anchors, (a_end, b_end)] if anchors else ():
+            pending.append((last[0] + 1, anchor[0], last[1] + 1, anchor[1]))
+            last = anchor
+        pairs += anchors
+    return sorted(pairs)
+
+
+def _unique_pairs(
+    one: Sequence[bytes], other: Sequence[bytes], part: tuple[int, int, int, int]
+) -> list[tuple[int, int]]:
+    """Return the longest growing series of pairs of lines that both parts have exactly once."""
+    a, a_end, b, b_end = part
+    here, there = Counter(one[a:a_end]), Counter(other[b:b_end])
+    places = {line: n for n, line in enumerate(other[b:b_end], start=b) if there[line] == 1}
+    found = [(n, places[line]) for n, line in enumerate(one[a:a_end], start=a) if here[line] == 1 and line in places]
+    ends: list[int] = []
+    chains: list[tuple[tuple[int, int], int]] = []  # each pair with the one before it in the best series
+    tails: list[int] = []
+    for pair in found:
+        at = bisect_left(ends, pair[1])
+        chains.append((pair, tails[at - 1] if at else -1))
+        ends[at : at + 1] = [pair[1]]
+        tails[at : at + 1] = [len(chains) - 1]
+    series = []
+    at = tails[-1] if tails else -1
+    while at >= 0:
+        pair, at = chains[at]
+        series.append(pair)
+    return series[::-1]
 
 
 def _counts(data: bytes) -> Counter[bytes]:
     return Counter(data[at : at + TOKEN_BYTES] for at in range(0, len(data), TOKEN_BYTES))
 
 
-def _weight(counts: Counter[bytes], tokens: Tokens) -> float:
-    """Return the sum of the weights of tokens. A token that the file has often weighs little."""
-    weights = _weights(counts, tokens)
-    return sum(weights[token] * number for token, number in counts.items())
-
-
 def _weights(counts: Counter[bytes], tokens: Tokens) -> dict[bytes, float]:
-    return {token: 1 / (1 + len(find_all(token, tokens.data, 50))) for token in counts}
+    return {token: 1 / (1 + max(1, len(find_all(token, tokens.data, 50)))) for token in counts}
 
 
 def _find_alike(fingerprint: Fingerprint, tokens: Tokens) -> Located:
     """Decide by the part of the file that has most of the rare tokens of the cited lines."""
     wanted = _counts(fingerprint.tokens)
+    if not SIGNS.issuperset(wanted):
+        wanted = Counter({token: number for token, number in wanted.items() if token not in SIGNS})
     weights = _weights(wanted, tokens)
     total = sum(weights[token] * number for token, number in wanted.items())
     length = len(fingerprint.tokens) // TOKEN_BYTES

@@ -9,19 +9,33 @@ from __future__ import annotations
 
 import hashlib
 import re
+import string
 import zlib
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from heapq import nsmallest
 from typing import Final, NamedTuple
 
 TOKEN_BYTES: Final = 4
+CHECKSUM_BYTES: Final = 4
 MAX_TOKENS: Final = 400_000
 """Tokens of a file that are looked at."""
 
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _CLOSERS: Final = frozenset(")]}")
 _QUOTES: Final = {"'": '"'}
+
+
+class CodeLine(NamedTuple):
+    """A line with tokens: its number from 1, the checksum of its tokens, and which tokens are its own."""
+
+    number: int
+    checksum: bytes
+    begin: int
+    end: int
 
 
 class Tokens(NamedTuple):
@@ -44,6 +58,20 @@ class Tokens(NamedTuple):
         total, count = len(self.starts), self.size
         begin = self.starts[first - 1] if first <= total else count
         return begin, self.starts[last] if last < total else count
+
+    def code_lines(self) -> list[CodeLine]:
+        """Return the lines that have tokens."""
+        found = []
+        ends = (*self.starts[1:], self.size)
+        for number, (begin, end) in enumerate(zip(self.starts, ends, strict=True), start=1):
+            if end > begin:
+                found.append(CodeLine(number, checksum(self.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]), begin, end))
+        return found
+
+
+def checksum(data: bytes) -> bytes:
+    """Return four bytes by which equal lines are recognised."""
+    return zlib.crc32(data).to_bytes(CHECKSUM_BYTES, "big")
 
 
 def tokenize(text: str) -> Tokens:
@@ -78,6 +106,10 @@ def _code(token: str) -> bytes:
     return blake2b(word.encode(errors="surrogatepass"), digest_size=TOKEN_BYTES).digest()
 
 
+SIGNS: Final = frozenset(map(_code, string.punctuation))
+"""The tokens that are no words."""
+
+
 def find_all(needle: bytes, data: bytes, limit: int = 200) -> list[int]:
     """Return the numbers of the tokens at which a sequence of tokens begins, at most `limit`."""
     found: list[int] = []
@@ -94,10 +126,14 @@ def find_all(needle: bytes, data: bytes, limit: int = 200) -> list[int]:
 CONTEXT_TOKENS: Final = 32
 """Tokens before and after the cited lines that are kept, to tell equal lines apart."""
 
+CONTEXT_LINES: Final = 150
+"""Checksums of so many lines before and after the cited ones are kept, to find the place of edited lines."""
+
+_SIZE_BYTES: Final = 2
+
 MAX_BLOCK_TOKENS: Final = 4_000
 _SKETCH_LINES: Final = 64
 _MIN_SKETCH_LENGTH: Final = 4
-_LINE_BYTES: Final = 4
 
 
 class Fingerprint(NamedTuple):
@@ -110,6 +146,9 @@ class Fingerprint(NamedTuple):
         tokens: the tokens of the lines.
         before: the tokens before them.
         after: the tokens after them.
+        lines_before: the checksums of the lines before them, without blank ones.
+        lines_after: the checksums of the lines after them.
+        line_sizes: how many tokens each of the lines has, in two bytes.
         copies: how often the tokens are in the file.
         size: the size of the file in bytes.
         digest: the name that git gives to the file's content.
@@ -122,18 +161,36 @@ class Fingerprint(NamedTuple):
     tokens: bytes
     before: bytes
     after: bytes
+    lines_before: bytes
+    lines_after: bytes
+    line_sizes: bytes
     copies: int
     size: int
     digest: str
     sketch: bytes
 
+    def code_lines(self) -> list[bytes]:
+        """Return the tokens of each cited line that has any."""
+        found, at = [], 0
+        for begin in range(0, len(self.line_sizes), _SIZE_BYTES):
+            size = int.from_bytes(self.line_sizes[begin : begin + _SIZE_BYTES], "big") * TOKEN_BYTES
+            found.append(self.tokens[at : at + size])
+            at += size
+        return found
 
-class TokenizedFile(NamedTuple):
+
+@dataclass(frozen=True)
+class TokenizedFile:
     """A file's content, its tokens, and the number of its lines."""
 
     data: bytes
     tokens: Tokens
     line_count: int
+
+    @cached_property
+    def code_lines(self) -> Sequence[CodeLine]:
+        """The lines that have tokens."""
+        return self.tokens.code_lines()
 
 
 def read_content(data: bytes) -> TokenizedFile:
@@ -146,7 +203,7 @@ def take_fingerprint(path: str, content: TokenizedFile, first: int | None, last:
     """Return the fingerprint of lines of a file (None: of the whole file); None if the file has no such lines."""
     digest, sketch = blob_digest(content.data), sketch_of(content.data)
     if first is None or last is None:
-        return Fingerprint(path, 0, 0, b"", b"", b"", 1, len(content.data), digest, sketch)
+        return Fingerprint(path, 0, 0, b"", b"", b"", b"", b"", b"", 1, len(content.data), digest, sketch)
     if first > content.line_count:
         return None
     tokens = content.tokens
@@ -155,6 +212,9 @@ def take_fingerprint(path: str, content: TokenizedFile, first: int | None, last:
     block = tokens.data[begin * TOKEN_BYTES : end * TOKEN_BYTES]
     if not block:
         return None
+    lines = content.code_lines
+    upper = bisect_left(lines, begin, key=lambda line: line.begin)
+    lower = bisect_left(lines, end, key=lambda line: line.begin)
     return Fingerprint(
         path=path,
         first=tokens.line_of(begin),
@@ -162,6 +222,11 @@ def take_fingerprint(path: str, content: TokenizedFile, first: int | None, last:
         tokens=block,
         before=tokens.data[max(0, begin - CONTEXT_TOKENS) * TOKEN_BYTES : begin * TOKEN_BYTES],
         after=tokens.data[end * TOKEN_BYTES : (end + CONTEXT_TOKENS) * TOKEN_BYTES],
+        lines_before=b"".join([line.checksum for line in lines[max(0, upper - CONTEXT_LINES) : upper]]),
+        lines_after=b"".join([line.checksum for line in lines[lower : lower + CONTEXT_LINES]]),
+        line_sizes=b"".join(
+            [(min(line.end, end) - line.begin).to_bytes(_SIZE_BYTES, "big") for line in lines[upper:lower]]
+        ),
         copies=max(1, len(find_all(block, tokens.data))),
         size=len(content.data),
         digest=digest,
@@ -178,13 +243,13 @@ def sketch_of(data: bytes) -> bytes:
     """Return the smallest checksums of the different lines of a content, sorted."""
     lines = {b"".join(line.split()) for line in data.split(b"\n")}
     sums = nsmallest(_SKETCH_LINES, {zlib.crc32(line) for line in lines if len(line) >= _MIN_SKETCH_LENGTH})
-    return b"".join(number.to_bytes(_LINE_BYTES, "big") for number in sums)
+    return b"".join(number.to_bytes(CHECKSUM_BYTES, "big") for number in sums)
 
 
 def similarity(one: bytes, other: bytes) -> float:
     """Return how alike two files with these sketches are, 0..1."""
     first, second = (
-        {sketch[at : at + _LINE_BYTES] for at in range(0, len(sketch), _LINE_BYTES)} for sketch in (one, other)
+        {sketch[at : at + CHECKSUM_BYTES] for at in range(0, len(sketch), CHECKSUM_BYTES)} for sketch in (one, other)
     )
     if not first or not second:
         return 0.0

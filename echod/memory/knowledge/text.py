@@ -239,6 +239,8 @@ def _iter_references(pattern: re.Pattern[str], text: str, is_reference: Callable
         if len(token) > _MAX_TOKEN_LENGTH:
             continue
         token = token.strip("*_").rstrip(".:!?*_\u2026")
+        if token.isalpha() and token[0].islower():
+            continue  # a plain word, as nearly all are: every form of a reference has another character or a capital
         parts = token.split("/")
         if len(parts) > 1 and all(_IDENTIFIER.fullmatch(part) for part in parts):
             yield from parts

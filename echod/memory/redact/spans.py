@@ -80,6 +80,9 @@ def without_overlaps(secrets: Iterable[Secret]) -> list[Secret]:
     """
     result: list[Secret] = []
     end = 0
+    secrets = list(secrets)
+    if not secrets:
+        return result  # as in nearly every text
     for secret in sorted(secrets, key=lambda secret: secret.start):
         if secret.start >= end:
             result.append(secret)

@@ -12,6 +12,7 @@ from typing import Final
 
 from echod.memory.reports.model import (
     HEADING,
+    ITEM,
     MAX_ITEMS,
     FindingResolution,
     FindingSeverity,
@@ -36,6 +37,8 @@ _SECTION_OF_GAP: Final = re.compile(r"\(from section:\s*(?P<section>[^)]{0,200})
 _TASK: Final = re.compile(r"Task\s+#?(?P<number>[\w.-]+):\s*(?P<subject>.+)", re.IGNORECASE)
 _BULLET: Final = re.compile(r"\s{0,3}[-*]\s+(?P<text>.+)")
 _FAILED: Final = frozenset({"failed", "error", "interrupted"})
+_UNMET: Final = {"MISSING": FindingSeverity.P2, "DEVIATED": FindingSeverity.P2, "PARTIAL": FindingSeverity.P3}
+_ON_PURPOSE: Final = frozenset({"INTENTIONAL", "EXCLUDED", "FALSE_POSITIVE"})
 _STATUSES: Final = {
     "FIXED": Status.FIXED, "FIXED_CROSS_FILE": Status.FIXED, "CONSISTENCY_FIX": Status.FIXED,
     "FALSE_POSITIVE": Status.FALSE_POSITIVE, "TRUE_POSITIVE": Status.CONFIRMED,
@@ -95,18 +98,26 @@ def read_verdicts_json(value: object) -> tuple[FindingResolution, ...]:
 
 
 def read_gaps(text: str) -> tuple[ReportFinding, ...]:
-    """Return the criteria of a plan that were found missing (P2) or met in part (P3)."""
+    """Return the criteria of a plan that were found missing or different (P2), or met in part (P3).
+
+    They are in lists below headings, or in a table with a status. Intended differences are left out.
+    """
     severity: FindingSeverity | None = None
     found = []
     for line in text.split("\n"):
         if heading := HEADING.match(line):
             word = heading["text"].split()[0].upper()
             severity = {"MISSING": FindingSeverity.P2, "PARTIAL": FindingSeverity.P3}.get(word)
-        elif severity and (gap := _GAP.match(line)):
+        elif severity and (gap := _GAP.match(line)) and not ITEM.match(line):
             section = _SECTION_OF_GAP.search(gap["text"])
             title = one_line(_SECTION_OF_GAP.sub("", gap["text"]), _TEXT_LENGTH)
             where = f"Section of the plan: {one_line(section['section'], 100)}" if section else ""
             found.append(ReportFinding("", "GAP", title, severity, text=where))
+    for row in _table_rows(text):
+        severity = _UNMET.get(row.get("status", "").upper())
+        if severity and row.get("requirement") and row.get("classification", "").upper() not in _ON_PURPOSE:
+            file, number = location_in(f"in {row.get('evidence', '')}")
+            found.append(ReportFinding("", "GAP", one_line(row["requirement"], _TEXT_LENGTH), severity, file, number))
     return tuple(found[:MAX_ITEMS])
 
 
@@ -116,6 +127,15 @@ def read_work(text: str) -> tuple[ReportFinding, ...]:
 
 
 def _failed_rows(text: str) -> Iterator[ReportFinding]:
+    for row in _table_rows(text):
+        if row.get("status", "").casefold() in _FAILED and row.get("subject"):
+            file = safe_path(row.get("files modified", "").partition(",")[0])
+            title = f"Task failed: {one_line(row['subject'], _TEXT_LENGTH)}"
+            yield ReportFinding("", "WORK", title, FindingSeverity.P2, file)
+
+
+def _table_rows(text: str) -> Iterator[dict[str, str]]:
+    """Yield the rows of every table, each by the names of its columns in lower case."""
     header: list[str] = []
     for line in text.split("\n"):
         cells = [cell.strip().strip("`*") for cell in line.strip().strip("|").split("|")]
@@ -123,12 +143,8 @@ def _failed_rows(text: str) -> Iterator[ReportFinding]:
             header = []
         elif not header:
             header = [cell.casefold() for cell in cells]
-        elif "status" in header and "subject" in header and len(cells) >= len(header):
-            row = dict(zip(header, cells, strict=False))
-            if row["status"].casefold() in _FAILED and row["subject"]:
-                file = safe_path(row.get("files modified", "").partition(",")[0])
-                title = f"Task failed: {one_line(row['subject'], _TEXT_LENGTH)}"
-                yield ReportFinding("", "WORK", title, FindingSeverity.P2, file)
+        elif len(cells) >= len(header):
+            yield dict(zip(header, cells, strict=False))
 
 
 def _log_entries(text: str) -> Iterator[ReportFinding]:

@@ -123,7 +123,9 @@ ITEM: Final = re.compile(
     r"\s{0,3}(?:[-*]\s+(?:\[[ xX]\]\s+)?)?\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*\n]*)\*\*(?P<rest>.*)"
 )
 _SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._\-/@+ ()\[\]]+")
-_LOCATION: Final = re.compile(r"(?:\bin\s+|--\s+|\*\*File:?\*\*:?\s*)`?(?P<path>[\w./@+-]+)(?::(?P<line>\d{1,9}))?")
+_LOCATION: Final = re.compile(
+    r"(?:\bin\s+|--\s+|\*\*File:?\*\*:?\s*|\*\*Evidence:?\*\*:?\s*(?=`))`?(?P<path>[\w./@+-]+)(?::(?P<line>\d{1,9}))?"
+)
 _SEVERITY: Final = re.compile(r"\bP([1-3])\b", re.IGNORECASE)
 _SEVERITY_WORDS: Final = {
     "critical": "P1", "blocker": "P1", "high": "P2", "important": "P2", "major": "P2",

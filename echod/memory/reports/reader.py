@@ -83,8 +83,9 @@ def read_report(text: str, *, expected_nonce: str = "", kind: ReportKind = Repor
             return Report(found, day=day, subject=subject, resolutions=resolutions)
         case ReportKind.WORK:
             return Report(found, day=day, findings=read_work(text))
-        case ReportKind.GAP if not (_MARKER.search(text) or _BOLD_TITLE.search(text)):
-            return Report(found, day=day, findings=read_gaps(text))
+        case ReportKind.GAP:
+            report = _read_findings(text, found, expected_nonce, day)
+            return report._replace(findings=(*report.findings, *read_gaps(text))[:MAX_ITEMS])
         case _:
             return _read_findings(text, found, expected_nonce, day)
 
@@ -188,6 +189,7 @@ def _iter_drafts(text: str) -> Iterator[_Draft]:
             draft, above = None, ""
             if len(heading["level"]) <= _SECTION_LEVEL:
                 section, severity = title.casefold(), severity_of(title)
+            severity = severity if named else severity_of(title) or severity
             if named:
                 draft = _Draft(number, severity, section, heading=title)
                 above = title
@@ -199,7 +201,7 @@ def _iter_drafts(text: str) -> Iterator[_Draft]:
         elif (item := ITEM.match(line)) and not (draft and draft.is_marked):
             if draft:
                 yield draft
-            draft, above = _Draft(number, severity, section, heading=f"{item['id']}: {item['title']}"), ""
+            draft, above = _Draft(number, severity, section, heading=_heading_of(item)), ""
         if draft:
             draft.lines.append(line)
             if line.strip():
@@ -263,10 +265,20 @@ def _title_of(draft: _Draft, body: str) -> tuple[str, str, str]:
     for candidate in (draft.heading, first.strip("# ")):
         if named := (_BOLD_TITLE.search(candidate) or _FINDING_HEADING.match(candidate)):
             severity = named.groupdict().get("severity") or ""
-            return identity or named["id"], one_line(named["title"]), severity
+            title = named["title"].strip() or _title_behind(candidate[named.end() :])
+            return identity or named["id"], one_line(title), severity
     plain = draft.heading or next((line for line in body.split("\n") if line.strip() and not _LABEL.match(line)), "")
     sentence = re.split(r"(?<=[.!?])\s", one_line(plain.strip("#*- ")), maxsplit=1)[0]
     return identity, sentence[: MAX_LENGTHS["title"]], ""
+
+
+def _heading_of(item: re.Match[str]) -> str:
+    return f"{item['id']}: {item['title'].strip() or _title_behind(item['rest'])}"
+
+
+def _title_behind(rest: str) -> str:
+    """Return the title that follows an id in bold, without the location at its end."""
+    return re.split(r"\s+(?:--|\u2014)\s+`|\s+in `", rest, maxsplit=1)[0].strip(" :-")
 
 
 def _location(given: Mapping[str, str], body: str) -> tuple[str, int | None]:

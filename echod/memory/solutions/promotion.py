@@ -418,19 +418,29 @@ _CATEGORY_WORDS: Final = {
 }
 
 
-def sessions_to_promote(block: Block) -> int | None:
-    """Return how many sessions must reference an etched entry to fulfil every rule, without any text of the user's.
+def might_be_promoted(block: Block) -> bool:
+    """Return whether the layer of an entry allows to propose it. Cheap, to skip a file without such an entry."""
+    entry = block.entry
+    if entry is None:
+        return False
+    is_confident = entry.layer is Layer.INSCRIBED and (entry.confidence or 0) >= HIGH_CONFIDENCE
+    return entry.layer is Layer.ETCHED or is_confident
 
-    None if it fulfils them in no case, or was promoted already. An entry about security counts: the user confirms it
-    when it is promoted.
+
+def sessions_to_promote(block: Block) -> int | None:
+    """Return how many sessions must reference an entry to fulfil every rule, without any text of the user's.
+
+    A confident inscribed entry, which becomes etched with the promotion, always needs some. None if the entry fulfils
+    the rules in no case, or was promoted already. An entry about security counts: the user confirms it when it is
+    promoted.
     """
     entry = block.entry
-    if entry is None or entry.layer is not Layer.ETCHED or any(field.name == "promoted_to" for field in entry.fields):
+    if entry is None or not might_be_promoted(block) or any(field.name == "promoted_to" for field in entry.fields):
         return None
     if extract_parts(block) == SolutionParts():
         return None
-    request = PromotionRequest(suggest_category(block), verified_by=VerifiedBy.HUMAN)
+    is_etched = entry.layer is Layer.ETCHED
+    request = PromotionRequest(suggest_category(block), raises=not is_etched, verified_by=VerifiedBy.HUMAN)
     solution = build_solution(block, request, EntryReference("", "", ""), date.min)
-    return next(
-        (number for number in (0, MIN_SESSIONS) if not find_failures(block, solution, request, sessions=number)), None
-    )
+    numbers = (0, MIN_SESSIONS) if is_etched else (MIN_SESSIONS,)
+    return next((number for number in numbers if not find_failures(block, solution, request, sessions=number)), None)

@@ -388,3 +388,14 @@ def _add_notice(context: CommitContext, kind: str, titles: tuple[str, ...], text
     notice = Notice(context.clock(), kind, context.role.name, f"{subject} {text}.", titles)
     add_notice(context.journal.root, notice)
     log.info("notice_added", role=str(context.role.path), kind=kind, blocks=len(titles))
+
+
+def overwritten_notice(role: str, titles: tuple[str, ...], at: float) -> Notice:
+    """Return the notice about entries that are missing now. It is not stored: it ends when the file is read again."""
+    first, *others = (redact(title).text.lstrip("# ") for title in titles)
+    subject = f"{first!r}" + (f" and {len(others)} more" if others else "")
+    text = (
+        f"{subject} vanished when another program wrote the file. echod restores what was overwritten as soon as no "
+        "workflow runs (echod run --once does it at once); its text is kept."
+    )
+    return Notice(at, "overwritten", role, text, tuple(redact(title).text for title in titles))

@@ -13,7 +13,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echod.memory.redact import redact
 from echod.store.journal.files import append_durable, read_json_lines
 from echod.store.layout import Role
 
@@ -57,17 +56,6 @@ class Notices(NamedTuple):
     questions: tuple[Question, ...]  # requests of consolidated findings and of the user's command, oldest first
     # by role, digests of findings files that undos restored. They are not consolidated again automatically.
     restored_findings: Mapping[Role, frozenset[str]]
-
-
-def overwritten_notice(role: str, titles: tuple[str, ...], at: float) -> Notice:
-    """Return the notice about entries that are missing now. It is not stored: it ends when the file is read again."""
-    first, *others = (redact(title).text.lstrip("# ") for title in titles)
-    subject = f"{first!r}" + (f" and {len(others)} more" if others else "")
-    text = (
-        f"{subject} vanished when another program wrote the file. echod restores what was overwritten as soon as no "
-        "workflow runs (echod run --once does it at once); its text is kept."
-    )
-    return Notice(at, "overwritten", role, text, tuple(redact(title).text for title in titles))
 
 
 def add_notice(root: Path, notice: Notice) -> None:

@@ -393,6 +393,22 @@ def test_a_learning_that_other_roles_confirm_outlives_one_of_a_single_role() -> 
     assert "confirmed" in titles(pruned_document(prune_plan(document, facts, limit=12)))
 
 
+@pytest.mark.parametrize("gone", ["alpha", "bravo"])
+def test_of_equal_learnings_the_one_whose_evidence_is_gone_leaves_first(gone: str) -> None:
+    learning = "`open()` in src/a.py leaks its handle, so always close it."
+    document = memory_document(*(entry(title, age=20, learning=learning) for title in ("alpha", "bravo")))
+    facts = replace(make_facts(document), evidence_gone=frozenset({entry_ids_by_title(document)[gone]}))
+
+    assert gone not in titles(pruned_document(prune_plan(document, facts, limit=12)))
+
+
+def test_gone_evidence_alone_removes_nothing() -> None:
+    document = memory_document(*(entry(title, age=20) for title in ("alpha", "bravo")))
+    facts = replace(make_facts(document), evidence_gone=frozenset(entry_ids_by_title(document).values()))
+
+    assert prune_plan(document, facts).memory is None
+
+
 def test_a_pruned_file_says_where_the_rest_is_once() -> None:
     document = memory_document(*(entry(f"a{number:02}", age=number) for number in range(30)))
 
