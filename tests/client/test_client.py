@@ -7,7 +7,6 @@ import subprocess
 from pathlib import Path
 
 import psutil
-
 import pytest
 
 from echod.cli.commands.claude import MARKETPLACE_DIR, MCP_PLUGIN_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
