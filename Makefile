@@ -21,7 +21,7 @@ $(READY): pyproject.toml dev.lock
 	if command -v uv >/dev/null; then \
 	  uv venv --quiet --clear --python $(PYTHON) .venv && $(UV) --require-hashes --requirement dev.lock && $(UV) --no-deps --editable .; \
 	else \
-	  $(PYTHON) -m venv .venv && $(PIP) 'pip>=25.1' && $(PIP) --editable . --group dev; \
+	  $(PYTHON) -m venv .venv && $(PIP) --no-deps --require-hashes --requirement dev.lock && $(PIP) --no-deps --editable .; \
 	fi
 	@touch $(READY)
 

@@ -29,6 +29,9 @@ FileVersion: TypeAlias = tuple[int, int, int, int]
 
 Value = TypeVar("Value")
 
+_NO_FULL_SYNC_ERRNOS = {errno.ENOTSUP, errno.ENOTTY, errno.EINVAL}
+"""The answers of file systems on macOS, such as those of networks, that have no `F_FULLFSYNC`."""
+
 
 def open_regular(path: Path, *, follow_symlinks: bool = True, dir_fd: int | None = None) -> BinaryIO:
     """Open a regular file for reading. Without `follow_symlinks`, a `path` that is itself a link is an error (ELOOP).
@@ -149,9 +152,14 @@ def full_fsync(descriptor: int) -> None:
     """Sync a file, and on macOS the drive's own cache too. An error is final: never sync that file again."""
     full_sync = getattr(fcntl, "F_FULLFSYNC", None)
     if full_sync is not None:
-        fcntl.fcntl(descriptor, full_sync)
-    else:
-        os.fsync(descriptor)
+        try:
+            fcntl.fcntl(descriptor, full_sync)
+        except OSError as error:
+            if error.errno not in _NO_FULL_SYNC_ERRNOS:
+                raise
+        else:
+            return
+    os.fsync(descriptor)
 
 
 def sync_directory(path: Path) -> None:

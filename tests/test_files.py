@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -135,3 +136,32 @@ class TestVersions:
         cache.evict_unused()
         cache.evict_unused()
         assert cache.get_or_compute("a", 2, compute) == 2
+
+
+class TestSyncOnMacos:
+    """`F_FULLFSYNC` is 51 in `sys/fcntl.h` there. Elsewhere Python does not have it."""
+
+    def sync(self, monkeypatch: pytest.MonkeyPatch, code: int | None) -> list[str]:
+        calls: list[str] = []
+
+        def control(_descriptor: int, command: int) -> None:
+            calls.append(f"fcntl {command}")
+            if code is not None:
+                raise OSError(code, os.strerror(code))
+
+        monkeypatch.setattr(fcntl, "F_FULLFSYNC", 51, raising=False)
+        monkeypatch.setattr(fcntl, "fcntl", control)
+        monkeypatch.setattr(os, "fsync", lambda _descriptor: calls.append("fsync"))
+        files.full_fsync(3)
+        return calls
+
+    def test_the_drive_is_synced_too(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert self.sync(monkeypatch, None) == ["fcntl 51"]
+
+    @pytest.mark.parametrize("code", [errno.ENOTSUP, errno.ENOTTY, errno.EINVAL])
+    def test_where_the_file_system_cannot_the_file_is(self, monkeypatch: pytest.MonkeyPatch, code: int) -> None:
+        assert self.sync(monkeypatch, code) == ["fcntl 51", "fsync"]
+
+    def test_a_failed_sync_is_final(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+            self.sync(monkeypatch, errno.EIO)

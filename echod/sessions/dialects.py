@@ -186,7 +186,7 @@ def _decompress(file: BinaryIO) -> BinaryIO:
     try:
         import zstandard  # noqa: PLC0415  an extra, and few transcripts are compressed
     except ImportError as error:
-        raise UnreadableTranscriptError("it is compressed; install echod-memory[codex] to read it") from error
+        raise UnreadableTranscriptError("it is compressed; to read it, install echod with its extra `zstd`") from error
     target = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  the caller closes it
     try:
         zstandard.ZstdDecompressor().copy_stream(file, target)

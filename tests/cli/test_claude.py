@@ -8,11 +8,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner
 
 from echod import __version__
-from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
+from echod.cli.commands.claude import MARKETPLACE_DIR, MCP_PLUGIN_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
 from echod.cli.context import CommandContext
 from echod.cli.root import app
 from echod.hooks.run import EVENTS, RECALL_EVENTS
@@ -33,10 +34,11 @@ def read_json(*parts: str, root: Path = PLUGIN_DIR) -> dict[str, object]:
     return value
 
 
-def test_the_manifest_names_plugin_and_version() -> None:
-    manifest = read_json(".claude-plugin", "plugin.json")
+@pytest.mark.parametrize(("root", "name"), [(PLUGIN_DIR, "echod"), (MCP_PLUGIN_DIR, "echod-mcp")])
+def test_a_manifest_names_plugin_and_version(root: Path, name: str) -> None:
+    manifest = read_json(".claude-plugin", "plugin.json", root=root)
 
-    assert manifest["name"] == "echod"
+    assert manifest["name"] == name
     assert manifest["version"] == __version__
     assert manifest.keys() <= {"name", "version", "description", "author", "license", "keywords"}
 
@@ -47,9 +49,16 @@ def test_the_marketplace_leads_to_the_plugin() -> None:
     assert marketplace["owner"] == {"name": "echod"}
     plugins = marketplace["plugins"]
     assert isinstance(plugins, list)
-    (plugin,) = plugins
-    assert f"{plugin['name']}@{marketplace['name']}" == PLUGIN_ID
-    assert (MARKETPLACE_DIR / plugin["source"]).resolve() == PLUGIN_DIR.resolve()
+    assert f"{plugins[0]['name']}@{marketplace['name']}" == PLUGIN_ID
+    directories = {plugin["name"]: (MARKETPLACE_DIR / plugin["source"]).resolve() for plugin in plugins}
+    assert directories == {"echod": PLUGIN_DIR.resolve(), "echod-mcp": MCP_PLUGIN_DIR.resolve()}
+
+
+def test_the_server_of_the_plugin_is_a_command_of_echod() -> None:
+    servers = read_json(".mcp.json", root=MCP_PLUGIN_DIR)["mcpServers"]
+
+    assert servers == {"memory": {"command": "echod", "args": ["mcp"]}}
+    assert app.get_command(click.Context(app), "mcp") is not None
 
 
 def test_every_hook_calls_the_command_for_seconds_only() -> None:

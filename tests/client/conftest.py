@@ -20,7 +20,7 @@ from tests.client.mock_api import MockApi, Turn, running_mock_api
 from tests.support import Home
 
 CLAUDE = os.environ.get("CLAUDE_CODE_BINARY")
-_SESSION_SECONDS = 90
+_SESSION_SECONDS = 300
 
 
 class Session(NamedTuple):

@@ -15,6 +15,7 @@ from echod.auto_memory.places import default_directory, find_places
 from echod.memory.auto_memory.notes import load_index
 from tests.client.conftest import Client
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine the client alone takes a minute to start
 _WARNING = re.compile(r"starting at line (\d+)(?: \(\\?\"- \[(\w+)\])?")
 
 

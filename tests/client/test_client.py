@@ -7,15 +7,18 @@ import subprocess
 from pathlib import Path
 
 import psutil
+import pytest
 
-from echod.cli.commands.claude import MARKETPLACE_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
+from echod.cli.commands.claude import MARKETPLACE_DIR, MCP_PLUGIN_DIR, PLUGIN_DIR, PLUGIN_ID, plugin_install_commands
 from tests.client.conftest import Client
 from tests.client.mock_api import ToolCall, Turn
 from tests.support import Home, running_daemon, until
 
+pytestmark = pytest.mark.timeout(900)  # on a busy machine the client alone takes a minute to start
+
 
 def test_the_plugin_is_valid_by_the_clients_own_rules(client: Client) -> None:
-    for directory in (PLUGIN_DIR, MARKETPLACE_DIR):
+    for directory in (PLUGIN_DIR, MCP_PLUGIN_DIR, MARKETPLACE_DIR):
         done = client.run("plugin", "validate", "--strict", str(directory))
         assert done.returncode == 0, f"{done.stdout}{done.stderr}"
 
@@ -59,6 +62,32 @@ def test_a_summary_of_the_memory_reaches_the_model_as_data(client: Client) -> No
         session = client.session("When do we deploy?", ["On Mondays."])
 
     assert "Deploy only on Mondays" in session.api.sent_text()
+
+
+def test_an_agent_searches_the_memory_through_the_second_plugin(client: Client) -> None:
+    client.home.run("remember", "Deploy only on Mondays", "--project", client.project)
+    tool = "mcp__plugin_echod-mcp_memory__echo_search"
+    # The scripted model cannot look for the tool, and its first answer must not be asked for before the server is up.
+    client.environ |= {"ENABLE_TOOL_SEARCH": "false", "MCP_CONNECTION_NONBLOCKING": "0"}
+    client.environ |= {"MCP_CONNECT_TIMEOUT_MS": "60000", "MCP_TIMEOUT": "60000"}
+    session = client.session(
+        "When do we deploy?",
+        [ToolCall(tool, {"query": "deploy"}), "On Mondays."],
+        "--plugin-dir",
+        str(MCP_PLUGIN_DIR),
+        "--allowedTools",
+        tool,
+    )
+
+    assert tool in [offered["name"] for offered in session.api.requests[-1]["tools"]]
+    results = [
+        json.dumps(block["content"])
+        for message in session.api.requests[-1]["messages"]
+        for block in message["content"]
+        if isinstance(block, dict) and block.get("type") == "tool_result"
+    ]
+    assert len(results) == 1
+    assert "Deploy only on Mondays" in results[0]
 
 
 def test_the_service_archives_a_session_when_it_ends(client: Client) -> None:

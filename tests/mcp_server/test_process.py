@@ -258,5 +258,5 @@ def test_without_the_extra_a_sentence_names_it(environ: dict[str, str], tmp_path
     )
 
     assert done.returncode == 1
-    assert "echod-memory[mcp]" in done.stderr
+    assert "uv tool install --force '.[mcp]'" in done.stderr
     assert os.linesep.join(done.stderr.splitlines()[:1]).startswith("echod: ")

@@ -61,6 +61,8 @@ def check_distributions() -> str:
         command = [sys.executable, "-m", "build", "--wheel", "--outdir", str(directory / "again")]
         subprocess.run(["tar", "-xf", str(distributions.source), "-C", name], check=True)
         (unpacked,) = directory.glob("echod_memory-*")
+        if differences := _list_files(unpacked) ^ {*_git("ls-files").splitlines(), "PKG-INFO"}:
+            return f"The source distribution differs from the repository in: {', '.join(sorted(differences))}"
         subprocess.run([*command, str(unpacked)], check=True, capture_output=True)
         (again,) = (directory / "again").glob("*.whl")
         same = again.read_bytes() == distributions.wheel.read_bytes()
@@ -121,6 +123,10 @@ def main(*, publish: bool) -> int:
         else:
             print(f"would run: {' '.join(command)}")
     return 0
+
+
+def _list_files(directory: Path) -> set[str]:
+    return {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
 
 
 def _git(*words: str) -> str:

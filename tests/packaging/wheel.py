@@ -24,6 +24,7 @@ REQUIRED_FILES = (
     "echod/_share/systemd/echod.service",
     "echod/_share/launchd/local.echod.plist",
     "echod/claude/plugin/hooks/hooks.json",
+    "echod/claude/mcp-plugin/.mcp.json",
 )
 MANUAL = f"echod_memory-{echod.__version__}.data/data/share/man/man1/echod.1"
 _FINDING = "### [2026-11-20] Pattern: Close what you open\n\n- **confidence**: 0.8\n- Use a context manager.\n"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -131,3 +133,28 @@ def bind_mount(tmp_path: Path) -> Iterator[Path]:
 
 def test_a_fuse_mount_is_recognized(bind_mount: Path) -> None:
     assert not probe(bind_mount).full
+
+
+def test_on_macos_a_rename_has_the_numbers_of_its_header(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """`sys/stdio.h` there: RENAME_SWAP is 2 and RENAME_EXCL is 4. The code is loaded as on macOS, with a library that records."""
+    spec = importlib.util.spec_from_file_location("fs_of_macos", fs.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    macos = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, spec.name, macos)
+    monkeypatch.setattr(sys, "platform", "darwin")
+    spec.loader.exec_module(macos)
+    calls: list[tuple[object, ...]] = []
+
+    class Library:
+        @staticmethod
+        def renameatx_np(*arguments: object) -> int:
+            calls.append(arguments)
+            return 0
+
+    monkeypatch.setattr(macos, "_libc", Library)
+    one, two = Dir(3, tmp_path), Dir(4, tmp_path)
+    macos.exchange(one, "a", two, "b")
+    macos.rename_noreplace(one, "a", two, "b")
+
+    assert calls == [(3, b"a", 4, b"b", 2), (3, b"a", 4, b"b", 4)]

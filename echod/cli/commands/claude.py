@@ -40,6 +40,7 @@ from echod.state.session_log import EventCount, HookEventLog
 
 MARKETPLACE_DIR = Path(__file__).parents[2] / "claude"
 PLUGIN_DIR = MARKETPLACE_DIR / "plugin"
+MCP_PLUGIN_DIR = MARKETPLACE_DIR / "mcp-plugin"
 PLUGIN_ID = "echod@echod"
 _MAX_FILE_BYTES = 4 * 1024 * 1024
 _CLAUDE_TIMEOUT_SECONDS = 120.0

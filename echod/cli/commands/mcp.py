@@ -24,8 +24,8 @@ def mcp(context: CommandContext) -> None:
     """Serve search to an agent through MCP."""
     if importlib.util.find_spec("mcp") is None or importlib.util.find_spec("mcp_types") is None:
         raise ExtraMissingError(
-            "The MCP server needs the extra `mcp`. Install it with: pipx install 'echod-memory[mcp]' "
-            "(or pip install 'echod-memory[mcp]')"
+            "The MCP server needs echod with its extra `mcp`. In a checkout: uv tool install --force '.[mcp]' "
+            "(or pipx install --force '.[mcp]', or pip install '.[mcp]')"
         )
     context.configure_log_file()
     from echod.mcp_server.lifetime import end_process, end_with_parent, end_with_signals

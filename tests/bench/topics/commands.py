@@ -7,9 +7,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 
+from echod.cli.root import SECTIONS
 from tests.bench.figures import Figures, Row, Threshold, below, row
 from tests.bench.household import BenchHome, add_job_history, idle_daemon, make_bench_home, make_globbed_home
 from tests.bench.reference import rounds
@@ -55,7 +57,17 @@ def measure(space: Workspace) -> Figures:
     rows += _compare(
         globbed, b"", {f"echod status, daemon down, {_PROJECTS} projects named by one glob": (_STATUS, below(25))}
     )
-    return Figures(tuple(rows))
+    return Figures((*rows, *_imports(home)))
+
+
+def _imports(home: BenchHome) -> Iterator[Row]:
+    """What each command imports before it does anything: `--help` loads its module and what that needs."""
+    for entry in chain.from_iterable(entries for _, entries in SECTIONS):
+        command = (sys.executable, "-X", "importtime", "-m", "echod", entry.name, "--help")
+        done = subprocess.run(command, env=home.environ, cwd=home.root, capture_output=True, text=True, check=True)
+        modules = [line for line in done.stderr.splitlines() if line.startswith("import time:")][1:]
+        own = sum(line.rpartition("|")[2].strip().partition(".")[0] == "echod" for line in modules)
+        yield Row(f"modules imported by echod {entry.name} (of echod: {own})", len(modules), "")
 
 
 def _compare(
