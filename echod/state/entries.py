@@ -17,16 +17,15 @@ from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.memory.model import Layer
-from echod.state import entry_ids
 from echod.state.database import Database
 from echod.state.decisions import QuestionSubjects, ReviewAnswers, save_all_decisions, save_decisions
-from echod.state.fingerprints import FingerprintStore
 from echod.state.workflow_log import SELECT_REFERENCING_RUNS, active_days, count_runs_since, recent_runs
 
 if TYPE_CHECKING:  # both modules import the redaction rules and policies, which readers of pins do not need
     from echod.memory.entry_matching import PresentEntry
     from echod.memory.policy.scoring import Facts
     from echod.state.entry_ids import EntryChanges
+    from echod.state.fingerprints import FingerprintStore
 
 REMOVED_ENTRY_DAYS = 180
 """How long the data of a removed entry is kept. Longer than any pin lasts, and than an undo is possible."""
@@ -85,6 +84,8 @@ class EntryStore:
     @property
     def fingerprints(self) -> FingerprintStore:
         """The fingerprints of the lines that entries cite."""
+        from echod.state.fingerprints import FingerprintStore  # noqa: PLC0415  few readers of entries need it
+
         return FingerprintStore(self._database)
 
     # Presence
@@ -439,4 +440,6 @@ def _entry_values(entry: PresentEntry, today: date) -> tuple[str | None, ...]:
 
 
 def _entry_ids() -> ModuleType:
+    from echod.state import entry_ids  # noqa: PLC0415  imports the redaction rules, which pins do not need
+
     return entry_ids
