@@ -121,11 +121,20 @@ def make_change(context: CommandContext, change: Change, write_options: WriteOpt
         runner = JobRunner(context, services, write_options.force)
         for number, step in enumerate(change.steps, start=1):
             progress.show(f"{number} of {len(change.steps)}")
-            report = step(runner)
+            report = _run_step(step, runner, number, len(change.steps))
             progress.clear()
             if report:
                 context.print_info(report)
     context.notify_daemon()
+
+
+def _run_step(step: Step, runner: JobRunner, number: int, total: int) -> str:
+    try:
+        return step(runner)
+    except EchodError:
+        if total > 1:
+            click.echo(f"Stopped at change {number} of {total}. The ones after it were not begun.", err=True)
+        raise
 
 
 def require_write_mode(context: CommandContext) -> None:

@@ -243,8 +243,9 @@ def _screen_lines(report: SearchReport, request: SearchRequest) -> Iterator[str]
     elif not report.results:
         yield f"{pluralize(report.total, 'document')} match, none of them after number {request.offset}."
     else:
-        first = request.offset + 1
-        yield f"{pluralize(report.total, 'document')} found; {first} to {request.offset + len(report.results)}:"
+        last = request.offset + len(report.results)
+        part = "" if len(report.results) == report.total else f"; {request.offset + 1} to {last}"
+        yield f"{pluralize(report.total, 'document')} found{part}:"
         yield wrap(DATA_NOTICE)
     is_mixed = DocumentKind.SESSION not in request.kinds
     for result in report.results:

@@ -289,7 +289,7 @@ def _role_lines(role: RoleInfo, width: int) -> Iterator[str]:
     """Format a role. A name that is longer than its column has a line of its own."""
     lines = "unreadable" if role.lines is None else f"{role.lines}/{role.limit} lines"
     over = " OVER" if _is_over(role) else ""
-    layers = ", ".join(f"{number} {_layer_noun(layer, number)}" for layer, number in _ordered(role.entries) if number)
+    layers = ", ".join(f"{number} {layer_noun(layer, number)}" for layer, number in _ordered(role.entries) if number)
     waiting = findings_count_text([role]) if role.findings else ""
     details = "; ".join(part for part in (layers or "no entries", waiting) if part)
     name = role.name
@@ -310,7 +310,7 @@ def _ordered(entries: Mapping[str, int]) -> Iterator[tuple[str, int]]:
     yield from ((layer, number) for layer, number in entries.items() if layer not in _LAYERS)
 
 
-def _layer_noun(layer: str, number: int) -> str:
+def layer_noun(layer: str, number: int) -> str:
     """Return the layer as a noun: `1 observation`, `2 observations`."""
     return layer.removesuffix("s") if number == 1 and layer in ("notes", "observations") else layer
 

@@ -106,8 +106,8 @@ def record_entries(
 
 def pin_restored(
     entries: EntryStore, store: Store, kind: str, undo_results: Iterable[UndoResult], today: date, until: date
-) -> None:
-    """Pin the entries that an undo restored, so that no rule removes them again for a while.
+) -> int:
+    """Pin the entries that an undo restored, so that no rule removes them again for a while. Return their number.
 
     After the undo of a prune every entry of the file is pinned. The user wants the file as it was, and the entries that
     had stayed would otherwise be removed to make room for the restored ones.
@@ -120,6 +120,7 @@ def pin_restored(
         today: the local day.
         until: the last day of the pins.
     """
+    pinned = 0
     for result in undo_results:
         role, restored = Role(store, result.role), {block_content(block) for block in result.restored_blocks}
         memory = read_document(role.memory) if restored else None
@@ -128,6 +129,8 @@ def pin_restored(
         record_entries(entries, role, memory, today)
         if ids := _matching_ids(role, memory, None if kind == JobKind.PRUNE else restored):
             entries.pin(store.key, ids, until)
+            pinned += len(ids)
+    return pinned
 
 
 def _matching_ids(role: Role, document: Document, contents: set[str] | None) -> list[str]:

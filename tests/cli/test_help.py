@@ -66,6 +66,14 @@ def test_help_shows_every_command_once_and_its_summary_in_one_line() -> None:
         assert {f"  {entry.name:<{width}}  {entry.summary}" for entry in entries} <= set(lines)
 
 
+def test_no_group_cuts_a_summary_off() -> None:
+    groups = sorted({path[:-1] for path in all_command_paths() if len(path) > 1})
+
+    assert [
+        line for group in groups for line in help_text(group).splitlines() if re.match(r"  \S+ .*\.\.\.$", line)
+    ] == []
+
+
 @pytest.mark.parametrize(
     "words", [["help", "prune"], ["help", "review", "accept"], ["help", "help"], ["help"]], ids=" ".join
 )

@@ -111,7 +111,7 @@ class _Setup(NamedTuple):
 @options.yes
 @click.pass_context
 def setup(ctx: click.Context, *, summary: bool | None, init: bool | None, dry_run: bool, yes: bool) -> None:
-    """Connect Claude Code: install the plugin, and test that its reports arrive.
+    """Install the plugin, and test that its reports arrive.
 
     Asks what else you want, shows the steps and asks again. The plugin is installed by the `claude` program, whose
     files are not edited.
@@ -255,7 +255,7 @@ def _count_reports(context: CommandContext, spool: Path) -> int:
 
 @claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
 def plugin_dir() -> None:
-    """Print the directory of the plugin that is part of echod, for --plugin-dir."""
+    """Print the plugin's directory, for claude --plugin-dir."""
     click.echo(str(PLUGIN_DIR))
 
 

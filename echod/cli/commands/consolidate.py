@@ -26,6 +26,7 @@ from echod.memory.consolidation.plan import ConsolidationPlan
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
+from echod.memory.text import pluralize
 from echod.state.job import JobKind
 from echod.store.layout import MEMORY, Role
 from echod.store.session import RoleView
@@ -82,7 +83,7 @@ def consolidate(
         click.echo(to_json(_consolidation_report(plans)))
         return
     change = Change(
-        preview="\n".join(line for plan in plans for line in _plan_lines(plan)),
+        preview="\n".join(_preview_lines(plans)),
         steps=[partial(_run_job, plan) for plan in plans if plan.digests],
     )
     make_change(context, change, WriteOptions(dry_run, force=force))
@@ -154,10 +155,16 @@ def _consolidation_report(plans: Sequence[_RolePlan]) -> ConsolidationReport:
     )
 
 
+def _preview_lines(plans: Sequence[_RolePlan]) -> Iterator[str]:
+    busy = [plan for plan in plans if plan.files]
+    yield from (line for plan in busy for line in _plan_lines(plan))
+    if calm := len(plans) - len(busy):
+        noun = pluralize(calm, "other role" if busy else "role")
+        yield f"Nothing to consolidate in {noun}: no findings wait."
+
+
 def _plan_lines(plan: _RolePlan) -> Iterator[str]:
     yield f"{plan.role.name}  {short_path(plan.role.store.key)}"
-    if not plan.files:
-        yield "  no findings"
     for finding in plan.findings:
         note = "" if finding.note is None else f" ({sanitize(finding.note)})"
         yield wrap(f"{title_text(finding.title)}{note}", indent=f"  {finding.action:<10} {finding.id}  ")

@@ -104,7 +104,7 @@ def workflow() -> None:
 )
 @pass_command_context
 def begin(context: CommandContext, *, name: str, project: Path, pid: int | None, ttl: float) -> None:
-    """Keep echod from writing the project's memory until the workflow ends."""
+    """Keep echod from writing until the workflow ends."""
     if not name.strip() or not name.isprintable() or len(name) > _MAX_NAME_LENGTH:
         raise UsageError(
             f"{name!r} is not a valid name of a workflow: use 1 to {_MAX_NAME_LENGTH} printable characters."

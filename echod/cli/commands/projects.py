@@ -109,21 +109,31 @@ def _print_store(context: CommandContext, read_context: ReadContext, store: Stor
         return
     context.print_info(f"  {name}: {pluralize(len(info.roles), 'role')}, {findings_count_text(info.roles)}")
     calm = 0
+    reasons: set[str] = set()
     with context.progress_line() as progress:
         for number, role in enumerate(info.roles, start=1):
             progress.show(f"reading file {number} of {len(info.roles)}: {role.name}")
-            lines = list(_first_prune_lines(read_context, Role(store, role.name), role, local_date(context.now())))
+            lines = list(
+                _first_prune_lines(read_context, Role(store, role.name), role, local_date(context.now()), reasons)
+            )
             calm += not lines
             if lines:
                 progress.clear()
                 context.print_info("\n".join(lines))
+    for reason in sorted(reasons):
+        context.print_info(wrap(reason, indent="    "))
     if calm:
         others = f"{pluralize(calm, 'other role')}" if calm < len(info.roles) else "All of them"
         context.print_info(f"    {others}: within the limit of {line_limit} lines")
 
 
-def _first_prune_lines(read_context: ReadContext, role: Role, info: RoleInfo, today: date) -> Iterator[str]:
-    """Describe the first prune of a role, and why it may wait; nothing if there is none. Read-only."""
+def _first_prune_lines(
+    read_context: ReadContext, role: Role, info: RoleInfo, today: date, reasons: set[str]
+) -> Iterator[str]:
+    """Describe the first prune of a role, and why it may wait; nothing if there is none. Read-only.
+
+    Why no role of the store is pruned by itself goes to `reasons`, to be printed once.
+    """
     problem = info.problem
     plan = None
     if not problem:
@@ -137,8 +147,12 @@ def _first_prune_lines(read_context: ReadContext, role: Role, info: RoleInfo, to
     if not plan.has_changes and not plan.file.note:
         return
     yield wrap(_first_prune_sentence(info, plan), indent=f"    {role.name}  ", hang="      ")
-    if plan.has_changes and (delay_reason := _delay_reason(read_context, role, plan)) is not None:
-        yield wrap(delay_reason, indent="      ")
+    if not plan.has_changes:
+        return
+    if (reason := _store_reason(read_context, role)) is not None:
+        reasons.add(reason)
+    elif plan.hold_reason is not None:
+        yield wrap(f"It {plan.hold_reason}, so it waits a day for your review: echod review", indent="      ")
 
 
 def _first_prune_sentence(info: RoleInfo, plan: RoleFilePlan) -> str:
@@ -148,15 +162,13 @@ def _first_prune_sentence(info: RoleInfo, plan: RoleFilePlan) -> str:
     return f"{size}; the first maintenance: {plan.summary}"
 
 
-def _delay_reason(read_context: ReadContext, role: Role, plan: RoleFilePlan) -> str | None:
-    """Return why the prune is not done at once, or None if it is."""
+def _store_reason(read_context: ReadContext, role: Role) -> str | None:
+    """Return why the store is not pruned without a request, or None if it is."""
     if read_context.settings.mode != "maintain":
         return 'Nothing will be written, since the settings contain mode = "report".'
     maintenance = read_context.maintenance_policy(role.store.project)
     if reason := request_only_reason(JobKind.PRUNE, role, maintenance):
         return f"{capitalize(reason)}."
-    if plan.hold_reason is not None:
-        return f"It {plan.hold_reason}, so it waits a day for your review: echod review"
     return None
 
 

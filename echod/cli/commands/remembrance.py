@@ -91,9 +91,10 @@ def remembrance(ctx: click.Context, *, project: Path | None, json: bool, words: 
 @options.json
 @pass_command_context
 def check(context: CommandContext, *, project: Path | None, json: bool) -> None:
-    """Check hashes, front matter and links, and what its own symptom does not find.
+    """Check hashes, front matter, links and symptoms.
 
-    Nothing is repaired. The exit code is 1 if anything is stale or broken.
+    Also lists the solutions that their own symptom does not find. Nothing is
+    repaired. The exit code is 1 if anything is stale or broken.
     """
     checked = [_with_findability(context, one) for one in _check_projects(context, project)]
     report = _report(checked, with_files=True)

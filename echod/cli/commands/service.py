@@ -39,7 +39,10 @@ def service() -> None:
 @options.dry_run
 @pass_command_context
 def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Install, enable and start the service for this user, and wait until it answers."""
+    """Install and start the service for this user.
+
+    Enables it at login, and waits until it answers.
+    """
     config = _service_config(context)
     if not dry_run:
         _ = context.settings  # invalid settings are reported here, not by a service that does not start
@@ -54,7 +57,10 @@ def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
 @options.dry_run
 @pass_command_context
 def upgrade(context: CommandContext, *, dry_run: bool) -> None:
-    """Bring the service up to date after an upgrade of echod, and restart it if anything changed."""
+    """Update the service after an upgrade of echod.
+
+    Restarts it if anything changed.
+    """
     config, installed = _service_config(context), _open_service(context)
     state = installed.read_state(config)
     if not state.installed:

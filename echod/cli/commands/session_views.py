@@ -221,7 +221,7 @@ def consume(context: CommandContext, *, root: Path | None) -> None:
 @options.json
 @pass_command_context
 def status(context: CommandContext, *, root: Path | None, json: bool) -> None:
-    """Show the state of a project's archives, and what waits to be archived."""
+    """Show the archives of a project, and what waits."""
     now = context.now()
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)

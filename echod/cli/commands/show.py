@@ -34,6 +34,7 @@ from echod.cli.output import (
     wrap,
 )
 from echod.cli.root import example, pass_command_context
+from echod.cli.status_screen import layer_noun
 from echod.cli.targets import (
     ArchiveMatch,
     EntryScope,
@@ -258,7 +259,12 @@ def _roles_screen(roles: Sequence[ShownRole]) -> str:
     lines: list[str] = []
     for store in dict.fromkeys(role.store for role in roles):
         lines += [*([""] if lines else []), fit_path(store, screen_width())]
-        lines += [line for role in roles if role.store == store for line in _role_lines(role)]
+        own = [role for role in roles if role.store == store]
+        empty = [role for role in own if _is_empty(role)]
+        lines += [line for role in own if role not in empty for line in _role_lines(role)]
+        if empty:
+            names = ", ".join(role_label(role.name) for role in empty)
+            lines.append(wrap(f"{pluralize(len(empty), 'empty role')}: {names}", indent="  "))
     return "\n".join(lines)
 
 
@@ -333,6 +339,11 @@ def _untouched(role: ShownRole) -> Iterator[str]:
             yield f"          ... and {hidden} more"
 
 
+def _is_empty(role: ShownRole) -> bool:
+    """Return whether a role was created and never used: no entry, finding, archive or text of others."""
+    return role.problem is None and not (role.layers or role.findings or role.archived or role.unmanaged)
+
+
 def _role_lines(role: ShownRole) -> Iterator[str]:
     name = role_label(role.name)
     if role.lines is None:
@@ -342,7 +353,7 @@ def _role_lines(role: ShownRole) -> Iterator[str]:
     yield f"  {name:<{_NAME_WIDTH}} {_size_bar(role.lines, role.limit)}" if len(name) <= _NAME_WIDTH else f"  {name}"
     if len(name) > _NAME_WIDTH:
         yield f"  {'':<{_NAME_WIDTH}} {_size_bar(role.lines, role.limit)}"
-    layers = ", ".join(f"{number} {layer}" for layer, number in role.layers.items())
+    layers = ", ".join(f"{number} {layer_noun(layer, number)}" for layer, number in role.layers.items())
     parts = [
         layers or "no entries",
         _date_span(role),
@@ -369,7 +380,7 @@ def _size_bar(lines: int, limit: int | None) -> str:
 
 def _entry_line(entry: ShownEntry) -> str:
     head = f"{entry.id}  {entry.layer or 'unknown':<12} {entry.date or '-':<10} {entry.lines:>5}  "
-    return head + shorten(title_text(entry.title), screen_width() - len(head), placeholder="...")
+    return wrap(title_text(entry.title), indent=head)
 
 
 def _entry_details(report: ShowReport, now: float) -> Iterator[str]:

@@ -43,6 +43,7 @@ from echod.errors import UsageError
 from echod.inspection.entry_facts import pin_restored
 from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.jobs.packs import sync_manifests
+from echod.memory.text import pluralize
 from echod.state.job import JobKind
 from echod.store.errors import AlreadyUndoneError
 from echod.store.layout import Store, global_root, packs_store
@@ -290,16 +291,20 @@ def _preview_lines(preview: UndoPreview) -> Iterator[str]:
 
 def _run_undo_job(plan: _UndoPlan, runner: JobRunner) -> str:
     context, services = runner.context, runner.services
+    pins: list[str] = []
 
     def work(resources: JobResources) -> JobOutcome:
         undo_result = services.engine.undo(plan.job_id, by_job=resources.job_id, gate=resources.gate)
         today = local_date(context.now())
         until = today + timedelta(days=services.settings.policy.pin_days)
-        pin_restored(services.entries, plan.newest_commit.store, plan.newest_commit.kind, undo_result, today, until)
+        commit = plan.newest_commit
+        if number := pin_restored(services.entries, commit.store, commit.kind, undo_result, today, until):
+            noun = pluralize(number, "entry is", "entries are")
+            pins.append(f"{noun} pinned until {until}: no rule removes {'it' if number == 1 else 'them'} until then.")
         if plan.is_global:
             sync_manifests(services.engine, plan.project)
         return JobDone(f"undid job {plan.job_id}: {plan.newest_commit.summary}", changed=True)
 
     manual_job = ManualJob(JobKind.UNDO, plan.newest_commit.role, f"the user undoes job {plan.job_id}")
     job_id = runner.run_multi_role(manual_job, work).job.id
-    return f"Undone, as job {job_id}. To redo: echod undo {job_id}"
+    return "\n".join((f"Undone, as job {job_id}. To redo: echod undo {job_id}", *map(wrap, pins)))

@@ -15,7 +15,7 @@ blocks, and entries that read like instructions to agents are unchanged.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
@@ -119,6 +119,7 @@ class OverLimit(NamedTuple):
     best: int  # lines of the best learnings and of the noise within its budget, which stay in any case
     deferred: int  # lines of entries that are due on another day
     not_removable: int  # lines that no rule can remove, because the text around them would read differently
+    protected_kinds: tuple[str, ...] = ()  # what the protected lines are
 
     @property
     def can_shrink_tomorrow(self) -> bool:
@@ -134,7 +135,7 @@ class OverLimit(NamedTuple):
     def description(self) -> str:
         """The reasons in a sentence."""
         parts = (
-            (self.protected, "only you may remove (etched, notes, other text)"),
+            (self.protected, f"only you may remove ({', '.join(self.protected_kinds)})"),
             (self.pinned, "are pinned"),
             (self.best, "are the best learnings and the most telling observations, which stay"),
             (self.deferred, "are learnings, and a few of those may be removed each day"),
@@ -280,7 +281,19 @@ def _measure_over_limit(draft: PruneDraft) -> OverLimit | None:
         best=best,
         deferred=noise + inscribed - best,
         not_removable=not_removable,
+        protected_kinds=tuple(_protected_kinds(draft)),
     )
+
+
+def _protected_kinds(draft: PruneDraft) -> Iterator[str]:
+    """Yield what only the user may remove: layers, and text that is no entry."""
+    remaining = [draft.statuses.get(index) for index in draft.remaining()]
+    protected = {status.layer for status in remaining if status is not None and status.is_protected}
+    yield from (layer.value for layer in Layer if layer in protected)
+    if None in protected:
+        yield "entries of an unknown layer"
+    if None in remaining:
+        yield "text that is no entry"
 
 
 _CHARACTERS_PER_TOKEN = 4
