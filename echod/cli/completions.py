@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import click
-from click.shell_completion import CompletionItem
+from click.shell_completion import CompletionItem, FishComplete, ZshComplete, add_completion_class
 
 from echod.errors import EchodError
 
@@ -124,3 +124,26 @@ complete_pack: Final = _completion(_packs)
 complete_job: Final = _completion(_jobs)
 complete_failed_job: Final = _completion(_failed_jobs)
 complete_review_item: Final = _completion(_review_items)
+
+
+class PathSafeZshComplete(ZshComplete):
+    """Zsh: a typed path is completed as a path only, and an empty word is completed at all.
+
+    Matches with another prefix beside a path would delete the word. An empty value shifts the fields of click's loop.
+    """
+
+    source_template = ZshComplete.source_template.replace(
+        "_path_files -f\n", '_path_files -f\n            [[ -n "$words[CURRENT]" ]] && return\n'
+    ).replace("in ${response};", 'in "${(@)response}";')
+
+
+class WholeTitleFishComplete(FishComplete):
+    """Fish: a description is shown whole, also after its first comma."""
+
+    source_template = FishComplete.source_template.replace("string split ", "string split -m 1 ")
+
+
+def use_own_scripts() -> None:
+    """Make click print and answer these scripts."""
+    add_completion_class(PathSafeZshComplete)
+    add_completion_class(WholeTitleFishComplete)

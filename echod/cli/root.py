@@ -281,6 +281,9 @@ def print_completions(instruction: str) -> int:
     Returns:
         the exit code: 1 for an unknown instruction.
     """
+    from echod.cli.completions import use_own_scripts
+
+    use_own_scripts()
     return shell_complete(app, {}, "echod", COMPLETE_VARIABLE, instruction)
 
 

@@ -83,7 +83,7 @@ def planner(tmp_path: Path) -> Home:
     """A home with a project in `p`, and an `echod` in `bin`."""
     home = Home(tmp_path)
     root = make_project(tmp_path / "p", "planner")
-    text = finding_text("Retries need a key")
+    text = finding_text("Retries need a key, always")
     (root / ".rune/echoes/planner/MEMORY.md").write_text(f"<!-- echo-schema: v1 -->\n# Planner Memory\n\n{text}")
     home.run("add", root)
     program = tmp_path / "bin" / "echod"
@@ -102,7 +102,9 @@ def test_fish_completes_roles_and_shows_the_titles_of_entries(planner: Home) -> 
         pytest.skip("there is no fish")
     script = planner.root / "completion.fish"
     script.write_text(planner.run("completion", "fish"))
-    program = f'source {script}; complete -C "echod show pl"; complete -C "echod pin "'
+    program = (
+        f'source {script}; complete -C "echod show pl"; complete -C "echod pin "; complete -C "echod packs install fa"'
+    )
 
     done = subprocess.run(
         [fish, "--no-config", "-c", program], env=shell_environ(planner), cwd=planner.root / "p", capture_output=True,
@@ -110,11 +112,12 @@ def test_fish_completes_roles_and_shows_the_titles_of_entries(planner: Home) -> 
     )  # fmt: skip
 
     assert done.stdout.splitlines()[0] == "planner"
-    assert "\tplanner: Retries need a key" in done.stdout
+    assert "\tplanner: Retries need a key, always" in done.stdout
+    assert "fastapi\tFastAPI" in done.stdout
 
 
 @pytest.mark.slow
-def test_zsh_completes_roles(planner: Home) -> None:
+def test_zsh_completes_roles_and_paths(planner: Home) -> None:
     zsh, tmux = shutil.which("zsh"), shutil.which("tmux")
     if zsh is None or tmux is None:
         pytest.skip("there is no zsh, or no tmux to type into it")
@@ -136,6 +139,19 @@ def test_zsh_completes_roles(planner: Home) -> None:
         subprocess.run([*server, "send-keys", "-l", "echod show pla"], check=True, **options)
         subprocess.run([*server, "send-keys", "Tab"], check=True, **options)
         until(lambda: "echod show planner" in screen(), "zsh completes the role")
+        directory = planner.root / "p" / ".rune"  # beside the path of the project, which has another prefix
+        subprocess.run([*server, "send-keys", "C-u"], check=True, **options)
+        subprocess.run([*server, "send-keys", "-l", f"echod remove {str(directory)[:-2]}"], check=True, **options)
+        subprocess.run([*server, "send-keys", "Tab"], check=True, **options)
+        until(lambda: f"echod remove {directory}/" in screen().replace("\n", ""), "zsh completes the path")
+        subprocess.run([*server, "send-keys", "C-u"], check=True, **options)
+        subprocess.run([*server, "send-keys", "-l", f"echod remove {planner.root}/p"], check=True, **options)
+        subprocess.run([*server, "send-keys", "Tab"], check=True, **options)
+        until(lambda: f"echod remove {planner.root}/p/" in screen().replace("\n", ""), "zsh keeps the word")
+        subprocess.run([*server, "send-keys", "C-u"], check=True, **options)
+        subprocess.run([*server, "send-keys", "-l", "echod remove "], check=True, **options)
+        subprocess.run([*server, "send-keys", "Tab"], check=True, **options)
+        until(lambda: f"echod remove {planner.root}/p" in screen().replace("\n", ""), "zsh completes the project")
     finally:
         subprocess.run([*server, "kill-server"], check=False, **options)
 
