@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.cli.commands.demo import long_memory
 from echod.store.create import DEFAULT_ROLES
 from tests.support import Home
 
@@ -244,3 +245,30 @@ def test_a_home_directory_that_is_a_repository_is_no_project(home: Home) -> None
 
     assert (below / ".rune/echoes/team").is_dir()
     assert not (home.root / ".rune").exists()
+
+
+def test_what_is_empty_is_named_in_one_line_and_not_role_by_role(home: Home, repository: Path) -> None:
+    home.run("init", repository)
+    home.run("remember", "Use uv, never pip.", "--project", repository)
+
+    shown = home.run("show", repository)
+    plan = home.run("consolidate", repository, "--dry-run")
+    found = home.run("search", "never", "pip", repository)
+
+    assert "1 note; " in shown
+    assert f"{len(DEFAULT_ROLES) - 1} empty roles: " in shown
+    assert "no entries" not in shown
+    assert plan == f"Nothing to consolidate in {len(DEFAULT_ROLES)} roles: no findings wait.\n"
+    assert found.startswith("1 document found:\n")
+
+
+def test_the_reason_why_no_file_is_pruned_by_itself_is_given_once(home: Home, repository: Path) -> None:
+    for role in ("planner", "reviewer"):
+        memory = repository / ".rune/echoes" / role / "MEMORY.md"
+        memory.parent.mkdir(parents=True)
+        memory.write_text(long_memory())
+
+    output = home.echod("add", repository, ECHOD_MODE="report").stdout
+
+    assert output.count("the first maintenance") == 2
+    assert output.count('mode = "report"') == 1

@@ -429,7 +429,8 @@ def test_only_the_user_removes_etched_entries_notes_and_other_text() -> None:
     assert [block.text.rstrip() for block in pruned_document(plan).blocks] == [text.rstrip() for text in protected]
     assert plan.over_limit is not None
     assert not plan.over_limit.can_shrink_tomorrow
-    assert "only you may remove" in plan.over_limit.description
+    kinds = "etched, notes, entries of an unknown layer, text that is no entry"
+    assert f"only you may remove ({kinds})" in plan.over_limit.description
     assert [a.is_protected for a in plan.actions] == [True, True, True, False]
 
 
