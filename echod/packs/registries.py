@@ -19,7 +19,6 @@ from typing import NamedTuple
 
 from echod.errors import os_reason
 from echod.isolation import isolated
-from echod.memory.packs.elevation import check_pack
 from echod.memory.packs.manifest import REGISTRY_SIZE_LIMIT, PackListing, read_registry
 from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
@@ -107,6 +106,8 @@ def _read_registry(root: Path) -> PackRegistry:
 
 def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> AvailablePack | None:
     """Return the pack with its text; None where it cannot be used. Adds every problem to `problems`."""
+    from echod.memory.packs.elevation import check_pack  # noqa: PLC0415  slow to load, and few users have packs
+
     path, skipped = root / listing.stack / MEMORY, f"The pack {listing.stack} is skipped:"
     try:
         with open_dir(root, (listing.stack,)) as directory:
