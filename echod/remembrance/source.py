@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.files import file_version
-from echod.memory.solutions.document import UnreadableSolution
 from echod.search.documents import (
     DocumentKind,
     DocumentScope,
@@ -73,6 +72,7 @@ class SolutionSource(NamedTuple):
 
 
 def _read(file: Path, data: bytes) -> Iterator[SearchDocument]:
+    from echod.memory.solutions.document import UnreadableSolution  # noqa: PLC0415  loads the parser, which most searches do without
     from echod.remembrance.library import read_document  # noqa: PLC0415  as above
 
     document = read_document(file, data)

@@ -24,7 +24,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from echod.files import file_version
 from echod.log import get_logger
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
-from echod.search import writer
 from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError
 from echod.search.ranking import TermCache
 from echod.search.schema import BUILD, CREATE_STATEMENTS, SCHEMA_VERSION
@@ -207,6 +206,8 @@ class SearchIndex:
 
 
 def _writer() -> ModuleType:
+    from echod.search import writer  # noqa: PLC0415  loads the redaction rules, which most searches do without
+
     return writer
 
 

@@ -19,7 +19,6 @@ from typing import Final, NamedTuple
 
 from echod.files import file_version, open_regular
 from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
-from echod.search import memory_documents
 from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, read_whole
 from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, ROLE_NAME, Store, find_roles, global_root
 
@@ -179,6 +178,8 @@ def _path(path: str) -> Path:
 
 
 def _reader() -> ModuleType:
+    from echod.search import memory_documents  # noqa: PLC0415  loads the parser, which most searches do without
+
     return memory_documents
 
 
