@@ -232,7 +232,7 @@ def _memory_changes(context: CommandContext, projects: Iterable[Path] | None) ->
     home = claude_home(context.environ)
     directories: set[Path] = set()
     of_agents: set[Path] = set()
-    for project in {root for path in projects for root in (path, memory_project(path))}:
+    for project in dict.fromkeys(root for path in projects for root in (path, memory_project(path))):
         directories.add(default_directory(home, project))
         directories.update(place.path for place in find_places(home, (), only=project).places)
         of_agents.update(project / ".claude" / name for name in AGENT_DIRECTORIES)
