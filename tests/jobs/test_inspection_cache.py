@@ -227,7 +227,7 @@ def test_evidence_is_taken_of_new_entries_at_once_and_checked_for_all_now_and_th
     clock.monotonic = lambda: 601.0
     add("c")
 
-    assert states() == {"a": "changed", "b": "valid", "c": "valid"}
+    assert states() == {"a": "gone", "b": "valid", "c": "valid"}
 
 
 def test_plans_are_not_left_to_the_next_process(
