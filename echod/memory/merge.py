@@ -26,7 +26,6 @@ from echod.memory.identity import (
     is_truncated,
     numbered_keys,
 )
-from echod.memory.lineage import diff_lines
 from echod.memory.model import Block, Document, Unreadable
 
 _Edit = tuple[int, int, list[str]]
@@ -245,6 +244,8 @@ def _has_same_content(one: Block, other: Block) -> bool:
 
 
 def _edits(before: list[str], after: list[str]) -> list[_Edit]:
+    from echod.memory.lineage import diff_lines  # noqa: PLC0415  few merges of git need it
+
     closed = [line.rstrip("\r\n") for line in before], [line.rstrip("\r\n") for line in after]
     return [(change.start, change.end, after[change.new_start : change.new_end]) for change in diff_lines(*closed)]
 
