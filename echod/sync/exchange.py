@@ -174,7 +174,7 @@ def exchange(
     except GitError:
         if not repository.is_damaged():
             raise
-        repository.replace(settings)
+        repository.recreate(settings)
         return _exchange(project, repository, settings, pull, now)._replace(was_damaged=True)
 
 

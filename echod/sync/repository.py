@@ -207,7 +207,7 @@ class MemoryRepository:
         """Return whether objects are missing or unreadable, as after a crash of the machine."""
         return self.git("fsck", "--connectivity-only", "--no-dangling", "--no-progress").code != 0
 
-    def replace(self, settings: RemoteSettings) -> None:
+    def recreate(self, settings: RemoteSettings) -> None:
         """Replace a damaged repository. Its content is on the disk and in the remote; it is kept as `{name}.damaged`.
 
         Raises:

@@ -35,6 +35,7 @@ OWN_FILES_ONLY = {
     "sessions/journal.py": "archives and index of conversations, in a root with a journal of its own",
     "sync/driver.py": "git's own temporary file, in which it expects the result",
     "sync/registration.py": "made files in a temporary directory, to try the registered command",
+    "sync/repository.py": "the exchange repository in the state directory, which is not memory",
     "jobs/migrate.py": "the migration lock of the workflow plugin, while a layout is moved",
     "sync/resolve.py": "a file of a merge in conflict, of which git keeps a copy first",
     "sessions/roots.py": "the directories of a root of conversations",
