@@ -341,6 +341,7 @@ class DaemonLoop:
             worker_thread.wake()
             return
         if self._inspection_debounce.is_held_off(store.key, monotonic):
+            self._awaiting_second_pass.discard(store.key)
             self._inspection_debounce.mark(store.key, monotonic)
             return
         started = time.monotonic()
@@ -432,12 +433,10 @@ class DaemonLoop:
         else:
             log.warning("no_progress", canary_ok=heartbeat.canary_ok, job=heartbeat.job)
 
-    def _next_looks(self) -> tuple[float | None, float | None]:
-        return self._debounce.next_due(), self._inspection_debounce.next_due()
-
     def _wait_seconds(self, monotonic: float) -> float:
         waits = [MAX_WAIT_SECONDS, self.notifier.report_interval(HEARTBEAT_SECONDS) - (monotonic - self._heartbeat_at)]
-        waits += [due - monotonic for due in self._next_looks() if due is not None]
+        looks = (self._debounce.next_due(), self._inspection_debounce.next_due())
+        waits += [due - monotonic for due in looks if due is not None]
         waits += [at - monotonic for at, _ in self._late_write_checks]
         if self._gated_stores:
             waits.append(GATE_POLL_SECONDS - (monotonic - self._gates_checked_at))

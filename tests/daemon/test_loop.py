@@ -173,6 +173,18 @@ def test_a_small_step_of_a_time_server_is_no_jump(home: Home) -> None:
         assert harness.reconciled_at == before
 
 
+def record_inspections(harness: LoopHarness, monkeypatch: pytest.MonkeyPatch) -> list[float]:
+    """Return the list that gets the time of each inspection from now on."""
+    inspected_at: list[float] = []
+
+    def recorded(*arguments: Any) -> tuple[ReadProblem, ...]:
+        inspected_at.append(harness.monotonic)
+        return queue_maintenance(*arguments)
+
+    monkeypatch.setattr(daemon_loop, "queue_maintenance", recorded)
+    return inspected_at
+
+
 def test_a_store_whose_inspection_is_slow_is_held_off_ten_times_as_long(
     home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -180,13 +192,7 @@ def test_a_store_whose_inspection_is_slow_is_held_off_ten_times_as_long(
     memory = root / ".rune/echoes/reviewer/MEMORY.md"
     half_seconds = itertools.count()
     with running_loop(home, root) as harness:
-        inspected_at: list[float] = []
-
-        def recorded(*arguments: Any) -> tuple[ReadProblem, ...]:
-            inspected_at.append(harness.monotonic)
-            return queue_maintenance(*arguments)
-
-        monkeypatch.setattr(daemon_loop, "queue_maintenance", recorded)
+        inspected_at = record_inspections(harness, monkeypatch)
         monkeypatch.setattr(daemon_loop, "time", SimpleNamespace(monotonic=lambda: next(half_seconds) / 2))
         for number in (1, 2):
             memory.write_text(finding_text(f"Version {number}"))
@@ -201,13 +207,7 @@ def test_a_finding_is_queued_at_once_while_the_inspection_of_a_long_memory_is_he
     root = make_project(tmp_path / "p")
     role = root / ".rune/echoes/reviewer"
     with running_loop(home, root) as harness:
-        inspected_at: list[float] = []
-
-        def slow(*arguments: Any) -> tuple[ReadProblem, ...]:
-            inspected_at.append(harness.monotonic)
-            return queue_maintenance(*arguments)
-
-        monkeypatch.setattr(daemon_loop, "queue_maintenance", slow)
+        inspected_at = record_inspections(harness, monkeypatch)
         clock = SimpleNamespace(monotonic=lambda: 3.0 * len(inspected_at))
         monkeypatch.setattr(daemon_loop, "time", clock)
         (role / "MEMORY.md").write_text(finding_text("Known"))
