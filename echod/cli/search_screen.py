@@ -89,7 +89,7 @@ def search_quickly(arguments: Sequence[str], environ: Mapping[str, str]) -> bool
             () if request.roles else locations.conversation_sources(SearchScope.PROJECT, target.stores)
         ),
     )
-    print(report_json(report) if command.json else report_screen(report, request))
+    print(to_json(report) if command.json else report_screen(report, request))
     return True
 
 
@@ -201,11 +201,6 @@ def _report(
         notice=answer.stale or answer.notice,
         searched=tuple(searched),
     )
-
-
-def report_json(report: SearchReport) -> str:
-    """Return the report of a search for scripts."""
-    return to_json(report)
 
 
 def found_result(found: FoundDocument, query: str, evidence: EvidenceReader | None = None) -> SearchResult:
