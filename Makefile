@@ -18,7 +18,7 @@ $(READY): pyproject.toml dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
 	  || { echo "echod needs Python 3.11 or newer; run make PYTHON=/path/to/python3.11" >&2; exit 1; }
 	@echo "Installing echod and its tools into .venv, which takes a minute the first time ..."
-	if command -v uv >/dev/null; then \
+	@if command -v uv >/dev/null; then \
 	  uv venv --quiet --clear --python $(PYTHON) .venv && $(UV) --require-hashes --requirement dev.lock && $(UV) --no-deps --editable .; \
 	else \
 	  $(PYTHON) -m venv .venv && $(PIP) --no-deps --require-hashes --requirement dev.lock && $(PIP) --no-deps --editable .; \
