@@ -39,11 +39,11 @@ _MAX_GAP: Final = 2
 _LARGE_GAP: Final = 8
 _MIN_BESIDE: Final = 1
 _LARGE_GAP: Final = 8
-_MIN_SAME_LINE: Final = 0.5
+_MIN_SAME_LINE, _MIN_COMMON = 0.5, 2
 _MIN_REPLACED: Final = 0.5
 _MAX_COMPARED: Final = 40_000
 _MAX_GROWTH, _MAX_ADDED = 4, 10
-_MIN_WORDS, _MIN_KEPT = 3, 0.12
+_MIN_WORDS, _MIN_KEPT, _MIN_KEPT_LINES = 3, 0.12, 0.25
 _MIN_ALIKE: Final = 0.6
 _MIN_ALIKE_BESIDE: Final = 0.35
 _MIN_ALIKE_ELSEWHERE, _MIN_WORDS_ELSEWHERE = 0.75, 10
@@ -197,8 +197,9 @@ def _find_place(fingerprint: Fingerprint, content: TokenizedFile) -> Located | N
     found = sorted([*places, *edited])
     if sum(_words(texts[n]) for n in found) < max(1, _MIN_KEPT * _words(fingerprint.tokens)):
         edges = [upper] * bool(above) + [lower] * bool(below)
-        beside = _kept_beside(kept, edges)
-        found = found if any(_words(texts[n]) for n in beside) else []
+        telling = [n for n in places if _is_telling(texts[n])]
+        are_many = len(telling) >= max(1, _MIN_KEPT_LINES * sum(map(_is_telling, cited)))
+        found = found if are_many or set(telling).intersection(_kept_beside(kept, edges)) else []
     if not found and _is_replaced(len(cited), replaced, len(there)):
         found = there
     if not found:
@@ -255,13 +256,13 @@ def _is_telling(line: bytes) -> bool:
 
 
 def _are_alike(one: bytes, other: bytes) -> bool:
-    """Return whether one line may be the other one after an edit: they share half of their tokens."""
+    """Return whether one line may be the other one after an edit: they share half of their words, and at least two."""
     first, second = _counts(one), _counts(other)
     for token in SIGNS:
         first.pop(token, None)
         second.pop(token, None)
     common = sum((first & second).values())
-    return 2 * common >= _MIN_SAME_LINE * (first.total() + second.total()) and common > 0
+    return 2 * common >= _MIN_SAME_LINE * (first.total() + second.total()) and common >= _MIN_COMMON
 
 
 def align(one: Sequence[bytes], other: Sequence[bytes]) -> list[tuple[int, int]]:
