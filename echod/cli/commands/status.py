@@ -21,9 +21,18 @@ from echod.cli.output import draw_screen
 from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import Detail, only_project, render_status
 from echod.contract.codec import to_json
-from echod.contract.status import DaemonInfo, Health, Severity, StatusReport, StatusWarning, status_from_json
+from echod.contract.status import (
+    DaemonInfo,
+    Health,
+    RecallInfo,
+    Severity,
+    StatusReport,
+    StatusWarning,
+    status_from_json,
+)
 from echod.errors import ConfigurationError, ExitCode, StateError, UsageError
 from echod.files import read_regular
+from echod.hooks.offers import DIRECTORY
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat
 from echod.runtime.locks import read_lock_state
@@ -94,10 +103,19 @@ def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> S
     except (OSError, ValueError):
         return None
     info = DaemonInfo(liveness.heartbeat.pid, liveness.heartbeat.version, now - liveness.heartbeat.started_at)
-    report = replace(report, daemon=info)
+    report = replace(report, daemon=info, recall=_count_offers(context.paths))
     if liveness.state is DaemonState.RUNNING:
         return report
     return _with_warning(report, Health.DEGRADED, _daemon_warning(context, liveness, now))
+
+
+def _count_offers(paths: Paths) -> RecallInfo:
+    """Count the entries that hooks showed to agents, of which the daemon is not notified."""
+    if not (paths.state / DIRECTORY).exists():
+        return RecallInfo()
+    from echod.inbox.spool import count_offers  # noqa: PLC0415  most users have no use for it
+
+    return count_offers(paths.state)
 
 
 def _with_settings_check(context: CommandContext, report: StatusReport, now: float) -> StatusReport:
