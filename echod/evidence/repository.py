@@ -171,6 +171,19 @@ class Repository:
         mode, blob = self._tree(tree).get(name, (b"", ""))
         return blob if mode.startswith(b"100") else None
 
+    def is_in_submodule(self, commit: Commit, path: str) -> bool:
+        """Return whether a path of a commit belongs to another repository, a submodule.
+
+        Raises:
+            ObjectError: a tree cannot be read.
+        """
+        tree = commit.tree
+        for folder in os.fsencode(path).split(b"/")[:-1]:
+            mode, tree = self._tree(tree).get(folder, (b"", ""))
+            if mode != _TREE:
+                return mode == _SUBMODULE
+        return False
+
     def read_blob(self, name: str) -> bytes:
         """Return a content.
 

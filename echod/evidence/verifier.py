@@ -198,9 +198,12 @@ class EvidenceVerifier:
             path = self._files.relative_path(fingerprint.path if fingerprint else citation.path)
             if not self._files.project.is_dir():
                 return CheckedCitation(cite, EvidenceState.UNKNOWN)
+            is_missing = not self._files.exists(path)
+            if is_missing and self._is_in_absent_submodule(path):
+                return CheckedCitation(cite, EvidenceState.UNKNOWN)
             if fingerprint is None:
                 return self._check_without_base(citation, path)
-            if not self._files.exists(path):
+            if is_missing:
                 return self._check_removed(cite, fingerprint, base)
             if self._files.digest(path) == fingerprint.digest:  # nothing has changed, and most files have not
                 located = Located(EvidenceState.VALID, fingerprint.first, fingerprint.last)
@@ -209,6 +212,18 @@ class EvidenceVerifier:
         except (OutsideError, UnreadableEvidenceError):
             return CheckedCitation(cite, EvidenceState.UNKNOWN)
         return CheckedCitation(cite, located.state, _place(path, located), self._files.project / path)
+
+    def _is_in_absent_submodule(self, path: str) -> bool:
+        """Return whether a missing file belongs to a submodule that is not checked out here."""
+        repository = self._repository_of(path)
+        head = repository.head() if repository else None
+        if repository is None or head is None:
+            return False
+        try:
+            inside = str((self._files.project / path).relative_to(repository.root))
+            return repository.is_in_submodule(repository.commit(head), inside)
+        except (ObjectError, ValueError):
+            return False
 
     def _check_without_base(self, citation: CitedPlace, path: str) -> CheckedCitation:
         """Return the state by what is on the disk now. Nothing is claimed about lines."""

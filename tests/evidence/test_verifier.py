@@ -244,6 +244,18 @@ class TestRepositories:
         outer.write("part/src/app.py", [*LINES[:9], *LINES[12:]])
         assert outer.check("part/src/app.py:10-12").state is GONE
 
+    def test_a_submodule_that_is_not_checked_out_is_unknown(self, history: History, tmp_path: Path) -> None:
+        outer = History(tmp_path / "outer")
+        outer.write("a.py", LINES)
+        git(outer.root, "submodule", "add", "-q", str(history.root), "part")
+        outer.commit()
+        git(outer.root, "worktree", "add", "-q", str(tmp_path / "copy"))
+        copy = History.__new__(History)
+        copy.root = tmp_path / "copy"
+        assert copy.check("part/src/app.py:10-12").state is UNKNOWN
+        assert copy.check("part/src/app.py").state is UNKNOWN
+        assert copy.check("apart/src/app.py:3").state is GONE
+
     def test_a_shallow_clone_knows_nothing_before_its_beginning(self, history: History, tmp_path: Path) -> None:
         history.write("src/app.py", ["# new", *LINES])
         history.commit()
