@@ -248,8 +248,8 @@ MAX_FILES: Final = 30_000
 """Files of a project that are listed when a cited one is looked for."""
 
 _PROJECT_FILES_MAX_CACHED: Final = 256
-_MAX_CANDIDATES: Final = 1_000
-_MAX_CANDIDATE_BYTES: Final = 8 * 1024 * 1024
+_MAX_CANDIDATES: Final = 250
+_MAX_CANDIDATE_BYTES: Final = 2 * 1024 * 1024
 _SAME_NAME, _PART_OF_NAME, _SAME_STEM = 0.13, 0.15, 0.2
 _PASSED_OVER: Final = frozenset({
     "node_modules", "__pycache__", "venv", "target", "dist", "build", "site-packages", "vendor",
@@ -402,7 +402,7 @@ class ProjectFiles:
 
     def rename_candidates(self, path: str, size: int, since_ns: int) -> tuple[ProjectFile, ...]:
         """Return the files that may have the lines of a missing file now, the most likely first."""
-        folders = path.split("/")[:-1]
+        folder = path.rpartition("/")[0]
         stem, ending = _split_name(path.rpartition("/")[2])
         found = []
         for file in self.list_files():
@@ -412,8 +412,8 @@ class ProjectFiles:
             other_stem, other_ending = _split_name(file.name)
             is_near = other_stem == stem or name_likeness(path, file.path) > 0
             if is_near or other_ending == ending:
-                distance = len(folders) - len(os.path.commonprefix([folders, file.path.split("/")[:-1]]))
-                found.append((not is_near, distance, abs(file.size - size), file))
+                shared = os.path.commonpath((folder, file.path.rpartition("/")[0]))
+                found.append((not is_near, -len(shared), abs(file.size - size), file))
         found.sort()
         read = accumulate(file.size for *_, file in found)
         count = bisect_right(list(read), _MAX_CANDIDATE_BYTES)

@@ -19,7 +19,6 @@ from echod.evidence.repository import (
     MAX_FILE_BYTES,
     Commit,
     OutsideError,
-    ProjectFile,
     ProjectFiles,
     Repository,
     UnreadableEvidenceError,
@@ -29,6 +28,7 @@ from echod.evidence.repository import (
 from echod.memory.evidence.citations import CitedPlace, parse_citation
 from echod.memory.evidence.compare import EvidenceState, Located, contains, locate
 from echod.memory.evidence.fingerprint import (
+    CHECKSUM_BYTES,
     TOKEN_BYTES,
     Fingerprint,
     TokenizedFile,
@@ -240,52 +240,58 @@ class EvidenceVerifier:
         """Return the state of lines whose file is not there: it was renamed, or other files have its lines, or none."""
         since = int((base.taken_at - _CLOCK_SLACK_SECONDS) * 1e9)
         candidates = self._files.rename_candidates(fingerprint.path, fingerprint.size, since)
-        found = self._check_renamed(cite, fingerprint, base, candidates)
+        wanted = read_sketch(fingerprint.sketch)
+        shared = {file.path: len(wanted & self._files.line_sums(file.path)) for file in candidates}
+        found = self._check_renamed(cite, fingerprint, base, shared)
         if found is not None and found.state is not EvidenceState.GONE:
             return found
-        return self._check_merged(cite, fingerprint, base, candidates) or CheckedCitation(cite, EvidenceState.GONE)
+        return self._check_merged(cite, fingerprint, base, shared) or CheckedCitation(cite, EvidenceState.GONE)
 
     def _check_renamed(
-        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, candidates: Iterable[ProjectFile]
+        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, shared: Mapping[str, int]
     ) -> CheckedCitation | None:
-        """Return the state in the new file that is most like the removed one; None if no new file is like it."""
-        wanted = read_sketch(fingerprint.sketch)
+        """Return the state in the new file that is most like the removed one; None if no new file is like it.
+
+        `shared` are the candidates with the number of the removed file's lines that each has.
+        """
+        enough = max(1.0, _MIN_PERHAPS_RENAMED * len(fingerprint.sketch) / CHECKSUM_BYTES)
         alike = []
-        for file in candidates:
-            likeness = name_likeness(fingerprint.path, file.path)
-            sums = self._files.line_sums(file.path)
-            if sums & wanted:
-                likeness += similarity(fingerprint.sketch, sketch_of(sums))
+        for path, count in shared.items():
+            likeness = name_likeness(fingerprint.path, path)
+            if count >= enough or (count and likeness):
+                likeness += similarity(fingerprint.sketch, sketch_of(self._files.line_sums(path)))
             if likeness >= _MIN_PERHAPS_RENAMED:
-                alike.append((likeness, file.path))
+                alike.append((likeness, path))
         alike.sort(reverse=True)
         new = (item for item in alike if self._old_data(base, item[1]) is None)
-        for likeness, file in islice(new, _MAX_ALIKE):
-            located = locate(fingerprint, self._files.read(file))
+        for likeness, path in islice(new, _MAX_ALIKE):
+            located = locate(fingerprint, self._files.read(path))
             if likeness >= _MIN_RENAMED or located.state is not EvidenceState.GONE:
-                return _found_elsewhere(cite, file, located)
+                return _found_elsewhere(cite, path, located)
         return None
 
     def _check_merged(
-        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, candidates: Iterable[ProjectFile]
+        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, shared: Mapping[str, int]
     ) -> CheckedCitation | None:
         """Return the state in a file that got lines of the removed one, and had not the cited ones before."""
         wanted = read_sketch(fingerprint.sketch)
-        shares = [(len(wanted & self._files.line_sums(file.path)), file.path) for file in candidates]
         is_distinct = len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1
-        for count, file in sorted((item for item in shares if item[0]), reverse=True)[:_MAX_ALIKE]:
-            old = self._old_data(base, file) or b""
-            got = wanted & (self._files.line_sums(file) - line_sums(old))
+        ranked = sorted(((count, path) for path, count in shared.items() if count), reverse=True)
+        for count, path in ranked[:_MAX_ALIKE]:
+            old = self._old_data(base, path) or b""
+            got = wanted & (self._files.line_sums(path) - line_sums(old))
             is_merged = count >= _MIN_MERGED_LINES and len(got) >= _MIN_RENAMED * len(wanted)
-            content = self._files.read(file)
-            if not is_merged and not (is_distinct and got and contains(fingerprint, content)):
+            if not got or not (is_merged or is_distinct):
+                continue
+            content = self._files.read(path)
+            if not is_merged and not contains(fingerprint, content):
                 continue
             located = locate(fingerprint, content)
             if located.state is EvidenceState.GONE or (not is_merged and located.state is EvidenceState.CHANGED):
                 continue
             if old and contains(fingerprint, read_content(old)):
                 continue  # another copy, which was there before
-            return _found_elsewhere(cite, file, located)
+            return _found_elsewhere(cite, path, located)
         return None
 
     def _old_data(self, base: StoredFingerprint, path: str) -> bytes | None:

@@ -319,7 +319,7 @@ def test_the_status_of_a_running_service_counts_offers_at_once(tmp_path: Path) -
     home = Home(tmp_path / "home")
     home.root.mkdir()
     with running_daemon(home):
-        until(lambda: paths_from_environment(home.environ).status_snapshot.exists(), "the status")
+        until(paths_from_environment(home.environ).status_snapshot.exists, "the status")
         with SessionOffers(str(home.state), SESSION) as shown:
             shown.record([("e1", "Title", "store", "project", "pre-tool-use", "it cites a.py")])
         counted = home.json("status")["recall"]

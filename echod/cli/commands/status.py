@@ -113,7 +113,7 @@ def _count_offers(paths: Paths) -> RecallInfo:
     """Count the entries that hooks showed to agents, of which the daemon is not notified."""
     if not (paths.state / DIRECTORY).exists():
         return RecallInfo()
-    from echod.inbox.spool import count_offers  # noqa: PLC0415  most users have no use for it
+    from echod.inbox.spool import count_offers
 
     return count_offers(paths.state)
 

@@ -37,8 +37,6 @@ _MIN_CONTEXT_LINES: Final = 4
 """Lines above and below by which the place of edited lines is recognised, if they are not near them."""
 _MAX_GAP: Final = 2
 _LARGE_GAP: Final = 8
-_MIN_BESIDE: Final = 1
-_LARGE_GAP: Final = 8
 _MIN_SAME_LINE, _MIN_COMMON = 0.5, 2
 _MIN_REPLACED: Final = 0.5
 _MAX_COMPARED: Final = 40_000
@@ -223,9 +221,10 @@ def _kept_beside(kept: Mapping[int, int], edges: Iterable[tuple[int, int]]) -> l
     found = []
     for step in (1, -1):
         for number, there in edges:
-            while kept.get(number + step) == there + step:
-                number, there = number + step, there + step
-                found.append(there)
+            distance = step
+            while kept.get(number + distance) == there + distance:
+                found.append(there + distance)
+                distance += step
     return found
 
 
