@@ -110,7 +110,7 @@ def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> S
 
 
 def _count_offers(paths: Paths) -> RecallInfo:
-    """Count the entries that hooks showed to agents, of which the daemon is not notified."""
+    """Count the entries that hooks showed to agents, since hooks do not notify the daemon of them."""
     if not (paths.state / DIRECTORY).exists():
         return RecallInfo()
     from echod.inbox.spool import count_offers
