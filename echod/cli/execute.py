@@ -15,11 +15,11 @@ import click
 
 from echod.app.context import process_is_alive
 from echod.cli.context import CommandContext
-from echod.cli.output import short_path, wrap
+from echod.cli.output import print_error, short_path, wrap
 from echod.errors import EchodError, UsageError
 from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
-from echod.memory.text import capitalize
-from echod.runtime.locks import this_process, worker_lock
+from echod.memory.text import capitalize, pluralize
+from echod.runtime.locks import WorkerBusyError, this_process, worker_lock
 from echod.scheduler.gate import ProjectGate, describe_verdict
 from echod.state.job import Job, JobKind, Need
 from echod.store.changes import CommitGate, no_gate
@@ -78,8 +78,16 @@ class Confirmation(NamedTuple):
     answer: str | None = None
 
 
-Step = Callable[["JobRunner"], str]
-"""Makes one part of a change, mostly by a job, and returns the report for the user. An empty report is not printed."""
+class Step(NamedTuple):
+    """One part of a change, which does not depend on the others.
+
+    Attributes:
+        subject: what it changes, for the report of a failure.
+        run: makes it, mostly by a job, and returns the report for the user. An empty report is not printed.
+    """
+
+    subject: str
+    run: Callable[[JobRunner], str]
 
 
 class Change(NamedTuple):
@@ -101,11 +109,13 @@ class Change(NamedTuple):
 def make_change(context: CommandContext, change: Change, write_options: WriteOptions) -> None:
     """Show a change, confirm it, make it and wake the daemon. A dry run only shows it.
 
+    Every step is attempted, also after one that failed.
+
     Raises:
         WriteNotAllowedError: a workflow is running, or the settings forbid changes.
         UsageError: there is no terminal to ask at.
         click.exceptions.Exit: the user declined.
-        EchodError: a step failed; earlier steps are done.
+        EchodError: a step failed; the others are done, as far as they did not fail.
     """
     question = None if write_options.yes else change.question
     if change.preview and (write_options.dry_run or question is not None or not context.quiet):
@@ -119,22 +129,29 @@ def make_change(context: CommandContext, change: Change, write_options: WriteOpt
         confirm(context, question)
     with context.open_services() as services, context.progress_line() as progress:
         runner = JobRunner(context, services, write_options.force)
+        failures: list[str] = []
         for number, step in enumerate(change.steps, start=1):
             progress.show(f"{number} of {len(change.steps)}")
-            report = _run_step(step, runner, number, len(change.steps))
+            try:
+                report = step.run(runner)
+            except WorkerBusyError:  # every later step would wait as long
+                raise
+            except EchodError as error:
+                if len(change.steps) == 1:
+                    raise
+                progress.clear()
+                if str(error) not in failures:  # of a workflow that holds several roles, once is enough
+                    print_error(f"{step.subject}: {error}")
+                failures.append(str(error))
+                continue
             progress.clear()
             if report:
                 context.print_info(report)
     context.notify_daemon()
-
-
-def _run_step(step: Step, runner: JobRunner, number: int, total: int) -> str:
-    try:
-        return step(runner)
-    except EchodError:
-        if total > 1:
-            click.echo(f"Stopped at change {number} of {total}. The ones after it were not begun.", err=True)
-        raise
+    if failures:
+        raise JobRefusedError(
+            f"{len(failures)} of {pluralize(len(change.steps), 'change')} failed, for the reasons above."
+        )
 
 
 def require_write_mode(context: CommandContext) -> None:

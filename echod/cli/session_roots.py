@@ -197,7 +197,7 @@ def _undo_step(context: CommandContext, changes: Sequence[SessionChange]) -> Ste
         number = runner._replace(force=True).run_multi_role(manual_job, work).job.id
         return f"Undone, as job {number}. To redo: echod undo {number}"
 
-    return step
+    return Step(f"job {job}", step)
 
 
 # Auto memory
@@ -288,4 +288,4 @@ def undo_memory_change(context: CommandContext, record: MemoryChange) -> Change:
         number = runner._replace(force=True).run_multi_role(manual_job, work).job.id
         return f"Undone, as job {number}. To redo: echod undo {number}"
 
-    return Change("\n".join(lines), [step], Confirmation(f"Undo job {record.job}?"))
+    return Change("\n".join(lines), [Step(f"job {record.job}", step)], Confirmation(f"Undo job {record.job}?"))

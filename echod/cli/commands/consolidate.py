@@ -14,7 +14,7 @@ from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.commands.prune import require_dry_run
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
+from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import RoleSelection, parse_as_of, select_roles
@@ -30,6 +30,7 @@ from echod.memory.text import pluralize
 from echod.state.job import JobKind
 from echod.store.layout import MEMORY, Role
 from echod.store.session import RoleView
+from echod.store.snapshot import find_replacement_problem
 
 _SUPERSEDE_PROBLEMS = {
     SupersedeProblem.NONE: "no entry has that title",
@@ -84,7 +85,7 @@ def consolidate(
         return
     change = Change(
         preview="\n".join(_preview_lines(plans)),
-        steps=[partial(_run_job, plan) for plan in plans if plan.digests],
+        steps=[Step(plan.role.name, partial(_run_job, plan)) for plan in plans if plan.digests],
     )
     make_change(context, change, WriteOptions(dry_run, force=force))
 
@@ -105,14 +106,19 @@ def _plan_role(read_context: ReadContext, role: Role, today: date) -> _RolePlan:
     for plan in preview_selected(view, digests, pinned, today):
         if isinstance(plan, Unreadable):
             return _skipped_plan(role, plan.reason)
+        if plan.memory is not None and (refusal := find_replacement_problem(view.memory.path)) is not None:
+            files.append(_skipped_file(role, f"it would be refused: {refusal}"))
         findings += _planned_findings(role, plan, view)
         files += _planned_files(role, plan)
     return _RolePlan(role, tuple(findings), tuple(files), digests)
 
 
 def _skipped_plan(role: Role, reason: str) -> _RolePlan:
-    file = PlannedFindingsFile("skip", MEMORY, role.store.key, role.name, reason)
-    return _RolePlan(role, (), (file,), frozenset())
+    return _RolePlan(role, (), (_skipped_file(role, reason),), frozenset())
+
+
+def _skipped_file(role: Role, reason: str) -> PlannedFindingsFile:
+    return PlannedFindingsFile("skip", MEMORY, role.store.key, role.name, reason)
 
 
 def _planned_findings(role: Role, plan: ConsolidationPlan, view: RoleView) -> Iterator[PlannedFinding]:

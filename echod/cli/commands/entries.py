@@ -278,7 +278,9 @@ def _restore_lines(match: MemoryMatch | ArchiveMatch, copy: ArchivedCopy, *, rep
 
 
 def _job_step(kind: JobKind, role: Role, action: Callable[[JobContext], JobOutcome]) -> Step:
-    return lambda runner: runner.run(ManualJob(kind, role), action).describe(role_label(role.name))
+    return Step(
+        role_label(role.name), lambda runner: runner.run(ManualJob(kind, role), action).describe(role_label(role.name))
+    )
 
 
 @click.command(epilog=example("echod pin 4f1c ~/src/my-project"))

@@ -17,6 +17,7 @@ from echod.cli.execute import (
     JobRefusedError,
     JobRunner,
     ManualJob,
+    Step,
     WriteOptions,
     make_change,
     report_already_so,
@@ -93,7 +94,7 @@ def elevate(context: CommandContext, *, entry: str, path: Path | None, domain: s
         text = f'Elevated "{sanitize(match.title)}" ({chosen_domain}) from {match.role.name} as {plan.id}.'
         return f"{wrap(text, hang='  ')}\n{result.undo_hint}"
 
-    change = Change(preview=addition_preview(role, plan.document) if dry_run else "", steps=[step])
+    change = Change(preview=addition_preview(role, plan.document) if dry_run else "", steps=[Step(match.id, step)])
     make_change(context, change, WriteOptions(dry_run))
     entries = sum(block.entry is not None for block in plan.document.blocks)
     if entries > _ENTRY_COUNT_WARNING and not dry_run:

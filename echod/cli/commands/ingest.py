@@ -12,7 +12,7 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
+from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import sanitize, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.clock import local_date
@@ -61,7 +61,11 @@ def ingest(
     jobs: list[int] = []
     change = Change(
         preview="" if json else "\n".join(line for plan in plans for line in _plan_lines(plan)),
-        steps=[partial(_run_job, plan, jobs, json) for plan in plans if not plan.plan.is_empty],
+        steps=[
+            Step(short_path(plan.store.key), partial(_run_job, plan, jobs, json))
+            for plan in plans
+            if not plan.plan.is_empty
+        ],
     )
     make_change(context, change, WriteOptions(dry_run, force=force))
     if json:

@@ -20,6 +20,7 @@ from echod.cli.execute import (
     JobRefusedError,
     JobRunner,
     ManualJob,
+    Step,
     WriteOptions,
     done_or_raise,
     make_change,
@@ -80,7 +81,10 @@ def remember(
         context.print_info(
             wrap("It contains a secret, which is not saved: agents read memory, and it is often shared.")
         )
-    change = Change(preview=addition_preview(role, plan) if dry_run else "", steps=[partial(_take_note, role, note)])
+    change = Change(
+        preview=addition_preview(role, plan) if dry_run else "",
+        steps=[Step(role.name, partial(_take_note, role, note))],
+    )
     make_change(context, change, WriteOptions(dry_run, force=force))
 
 
@@ -185,7 +189,10 @@ def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: boo
     stores = dict.fromkeys(found.store for found in changed)
     change = Change(
         preview="\n".join(lines),
-        steps=[partial(_run_reset_job, store, [r for r in changed if r.store == store]) for store in stores],
+        steps=[
+            Step(short_path(store.key), partial(_run_reset_job, store, [r for r in changed if r.store == store]))
+            for store in stores
+        ],
         question=Confirmation(
             f"To archive all of that, type the name of the project ({sanitize(project.name)})", project.name
         ),

@@ -131,7 +131,7 @@ def _names_step(role: Role) -> Step:
         job = ManualJob(JobKind.MIGRATE, role, "the user migrates the names")
         return runner.run_multi_role(job, lambda resources: migrate_names(resources, role)).describe(role.name)
 
-    return step
+    return Step(role.name, step)
 
 
 def _layout_change(context: CommandContext, project: Path, write_options: WriteOptions) -> Change:
@@ -152,7 +152,9 @@ def _layout_change(context: CommandContext, project: Path, write_options: WriteO
         report_already_so(context, f"nothing in {source.root} is left to move")
     return Change(
         preview="\n".join(_layout_lines(project, plans)),
-        steps=[partial(_move_roles, project, [role for role, _ in moving])] if moving else (),
+        steps=[Step(short_path(str(project)), partial(_move_roles, project, [role for role, _ in moving]))]
+        if moving
+        else (),
         question=Confirmation(f"Move {pluralize(len(moving), 'role')}?") if moving else None,
     )
 

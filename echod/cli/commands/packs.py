@@ -23,6 +23,7 @@ from echod.cli.execute import (
     JobRunner,
     ManualJob,
     ManualJobResult,
+    Step,
     WriteOptions,
     make_change,
     refusal,
@@ -226,7 +227,7 @@ def remove(context: CommandContext, *, pack: str, dry_run: bool, yes: bool) -> N
     subject = f"the doc pack {pack}{version_text}{edited_text}"
     change = Change(
         preview=wrap(f"Would remove {subject}. Its text would be archived.") if dry_run else "",
-        steps=[partial(_run_remove_job, pack)],
+        steps=[Step(pack, partial(_run_remove_job, pack))],
         question=Confirmation(f"Remove {subject}? Its text is archived."),
     )
     make_change(context, change, WriteOptions(dry_run, yes))
@@ -290,7 +291,7 @@ def _install_or_update(
 
     change = Change(
         preview="\n".join(_describe_update(state, plan, mode, dry_run=dry_run)) if dry_run or unchanged else "",
-        steps=() if unchanged else [step],
+        steps=() if unchanged else [Step(state.stack, step)],
     )
     make_change(context, change, WriteOptions(dry_run))
 

@@ -149,7 +149,9 @@ def _first_prune_lines(
     yield wrap(_first_prune_sentence(info, plan), indent=f"    {role.name}  ", hang="      ")
     if not plan.has_changes:
         return
-    if (reason := _store_reason(read_context, role)) is not None:
+    if plan.refusal is not None:
+        yield problem_line(plan.refusal, indent="      ")
+    elif (reason := _store_reason(read_context, role)) is not None:
         reasons.add(reason)
     elif plan.hold_reason is not None:
         yield wrap(f"It {plan.hold_reason}, so it waits a day for your review: echod review", indent="      ")

@@ -14,7 +14,7 @@ import click
 from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change
+from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
 from echod.cli.targets import RoleSelection, block_title, parse_as_of, read_facts, select_roles
@@ -29,8 +29,9 @@ from echod.memory.policy import PruneAction, Rule
 from echod.memory.text import pluralize
 from echod.projects.settings import MaintenancePolicy
 from echod.state.job import JobKind
-from echod.store.layout import Role
+from echod.store.layout import KNOWLEDGE, Role
 from echod.store.session import RoleView
+from echod.store.snapshot import find_replacement_problem
 
 _COMPRESS_ACTIONS = {Rule.CONDENSED.value: PruneAction.CONDENSE, Rule.TOPIC.value: PruneAction.COMPRESS}
 _LEARNING_WIDTH = 120
@@ -40,7 +41,8 @@ _LEARNING_WIDTH = 120
 class RoleFilePlan(NamedTuple):
     """The planned change of one memory or knowledge file.
 
-    `hold_reason` is why the first prune of a memory file waits for the user; None if it does not wait.
+    `hold_reason` is why the first prune of a memory file waits for the user; None if it does not wait. `refusal` is why
+    the file would not be changed at all.
     """
 
     role: Role
@@ -49,6 +51,7 @@ class RoleFilePlan(NamedTuple):
     entries: tuple[PlannedEntry, ...]
     file: PlannedFile
     hold_reason: str | None = None
+    refusal: str | None = None
 
 
 @click.command(epilog=example("echod prune ~/src/my-project --dry-run"))
@@ -182,10 +185,19 @@ def _prune_file_plan(
         )
         for action in plan.actions
     )
-    notes = (plan.over_limit and plan.over_limit.description, prune_job.knowledge_skipped_reason(view, plan))
-    note = "; ".join(note for note in notes if note) or None
+    refusal = prune_job.find_write_problem(view, plan)
+    notes = (
+        refusal and _refusal_note(refusal),
+        plan.over_limit and plan.over_limit.description,
+        prune_job.knowledge_skipped_reason(view, plan),
+    )
+    note = "; ".join(note.rstrip(".") for note in notes if note) or None
     file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, policy.memory_line_limit, note)
-    return RoleFilePlan(role, plan.memory is not None, plan.summary, entries, file, plan.extent.hold_reason)
+    return RoleFilePlan(role, plan.memory is not None, plan.summary, entries, file, plan.extent.hold_reason, refusal)
+
+
+def _refusal_note(refusal: str) -> str:
+    return f"it would be refused: {refusal}"
 
 
 def _compress_file_plan(
@@ -210,8 +222,11 @@ def _compress_file_plan(
         )
         for entry in plan.archived
     )
-    file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, plan.limit)
-    return RoleFilePlan(role, plan.knowledge is not None, plan.summary, entries, file)
+    has_changes = plan.knowledge is not None
+    refusal = find_replacement_problem(role.path / KNOWLEDGE) if has_changes else None
+    note = refusal and _refusal_note(refusal)
+    file = PlannedFile(role.store.key, role.name, plan.lines_before, plan.lines_after, plan.limit, note)
+    return RoleFilePlan(role, has_changes, plan.summary, entries, file, refusal=refusal)
 
 
 def _show_or_run(
@@ -231,7 +246,7 @@ def _show_or_run(
         lines.append("\nWhy one entry leaves: echod explain ID. All rules: docs/lifecycle.md")
     change = Change(
         preview="\n".join(lines),
-        steps=[partial(_run_job, kind, plan.role) for plan in changed],
+        steps=[Step(plan.role.name, partial(_run_job, kind, plan.role)) for plan in changed],
         question=Confirmation(
             f"{kind.value.capitalize()} {pluralize(len(changed), 'file')}? `echod undo` reverses it."
         ),

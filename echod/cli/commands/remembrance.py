@@ -16,6 +16,7 @@ from echod.cli.execute import (
     JobRefusedError,
     JobRunner,
     ManualJob,
+    Step,
     WriteOptions,
     make_change,
     report_already_so,
@@ -322,7 +323,7 @@ def promote_(
         job = ManualJob(JobKind.SOLUTION, match.role, f"the user promotes {match.id} of {match.role.name}")
         return runner.run_multi_role(job, work).describe(match.role.name)
 
-    change = Change(preview, [step], _question(match, planned))
+    change = Change(preview, [Step(match.id, step)], _question(match, planned))
     make_change(context, change, WriteOptions(dry_run, yes, force))
 
 

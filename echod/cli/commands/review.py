@@ -12,7 +12,7 @@ from echod.app.context import ReadContext
 from echod.cli import options
 from echod.cli.completions import complete_review_item
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change, refusal
+from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step, WriteOptions, make_change, refusal
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import select_stores
@@ -112,7 +112,7 @@ def _answer_items(
     changes_files = any(answer_review.changes_files(item, answer) for item in items)
     change = Change(
         preview="\n".join(lines),
-        steps=[partial(_answer_item, item, answer) for item in items],
+        steps=[Step(item.id, partial(_answer_item, item, answer)) for item in items],
         question=Confirmation(f"Answer {pluralize(len(items), 'item')}?") if changes_files else None,
     )
     make_change(context, change, write_options)

@@ -12,7 +12,7 @@ import click
 
 from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
+from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.leftovers import settle_and_report
 from echod.cli.output import problem_line, sanitize, short_path, wrap
 from echod.cli.root import example, pass_command_context
@@ -71,7 +71,7 @@ def scrub(
         protected_too = include_protected or (not json and _confirm_protected(context, files))
         action = partial(scrub_job.run, include_protected=protected_too)
         batches = _batches(files, include_protected=protected_too)
-        steps = [partial(_run_job, role, batch, action, skipped) for role, batch in batches]
+        steps = [Step(role.name, partial(_run_job, role, batch, action, skipped)) for role, batch in batches]
         make_change(context, Change(preview="", steps=steps), WriteOptions(force=force))
         if files:  # the exchange has just put each old version into the private directory
             settle_and_report(context, context.list_stores(project))

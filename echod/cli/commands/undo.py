@@ -20,6 +20,7 @@ from echod.cli.execute import (
     Confirmation,
     JobRunner,
     ManualJob,
+    Step,
     WriteOptions,
     adopt_moved,
     build_manual_gate,
@@ -117,7 +118,7 @@ def undo(
         lines.append(wrap(f"It would be refused now, since a workflow is running: {plan.workflow}", hang="  "))
     change = Change(
         preview="\n".join(lines),
-        steps=[partial(_run_undo_job, plan)],
+        steps=[Step(f"job {plan.job_id}", partial(_run_undo_job, plan))],
         question=Confirmation(f"Undo job {plan.job_id}?"),
         refusal=None if plan.workflow is None else workflow_running_error(plan.project, plan.workflow),
     )

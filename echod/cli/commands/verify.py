@@ -12,7 +12,7 @@ import click
 from echod.cli import options
 from echod.cli.context import CommandContext, ProgressLine
 from echod.cli.evidence import evidence_infos, evidence_lines
-from echod.cli.execute import Change, ManualJob, WriteOptions, make_change
+from echod.cli.execute import Change, ManualJob, Step, WriteOptions, make_change
 from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import role_label, short_path, title_text, wrap
 from echod.cli.root import example, pass_command_context
@@ -147,9 +147,12 @@ def _confirm(context: CommandContext, entry: str, target: str | None, write: Wri
     change = Change(
         preview="\n".join([entry_heading(match), *states, "  its day of verification becomes today"]),
         steps=[
-            lambda runner: runner.run(
-                ManualJob(JobKind.VERIFY, match.role), lambda job: manual.verify(job, match.id)
-            ).describe(role_label(match.role.name))
+            Step(
+                match.id,
+                lambda runner: runner.run(
+                    ManualJob(JobKind.VERIFY, match.role), lambda job: manual.verify(job, match.id)
+                ).describe(role_label(match.role.name)),
+            )
         ],
     )
     make_change(context, change, write)
