@@ -39,10 +39,10 @@ def config() -> None:
 @options.json
 @pass_command_context
 def show(context: CommandContext, *, json: bool) -> None:
-    """List the effective settings and the source of each.
+    """List the effective settings.
 
-    Those that differ from the default come first, marked with *. A source is
-    a file and line, an environment variable, or the default.
+    Those that differ from the default come first, marked with *, each with its
+    source: a file and line, or an environment variable.
     """
     sources = _effective_settings(context)
     if json:
@@ -179,10 +179,11 @@ def _settings_lines(context: CommandContext, sources: Sequence[SettingSource]) -
 
 def _setting_lines(setting: SettingSource, mark: str) -> Iterator[str]:
     value = json_format.dumps(setting.value, ensure_ascii=False)
-    source = setting.kind.value if setting.location is None else setting.location
     row = f"{mark} {setting.key:<{_KEY_WIDTH}} {value:<{_VALUE_WIDTH}}"
-    if len(fitted_source := fit_path(source, WIDTH)) <= WIDTH - len(row) - 1:
+    if setting.location is None:
+        yield row.rstrip()
+    elif len(fitted_source := fit_path(setting.location, WIDTH)) <= WIDTH - len(row) - 1:
         yield f"{row} {fitted_source}"
     else:
         yield row.rstrip()
-        yield f"    from {fit_path(source, WIDTH - 9)}"
+        yield f"    from {fit_path(setting.location, WIDTH - 9)}"

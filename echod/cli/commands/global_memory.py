@@ -24,7 +24,7 @@ from echod.cli.execute import (
 )
 from echod.cli.output import fit_path, problem_line, sanitize, wrap
 from echod.cli.root import example, pass_command_context
-from echod.cli.targets import MemoryMatch, find_in_memory
+from echod.cli.targets import MemoryMatch, ask_choice, find_in_memory
 from echod.clock import local_date
 from echod.contract.codec import to_json
 from echod.contract.commands import AuditedEntry, AuditedPack, AuditReport
@@ -122,13 +122,7 @@ def _ask_domain(context: CommandContext) -> str:
         raise UsageError(
             f"The entry has no domain. Use --domain with one of {', '.join(DOMAINS)}. Nothing was changed."
         )
-    click.echo("\n".join(f"{number:>3}  {domain}" for number, domain in enumerate(DOMAINS, 1)))
-    while True:
-        answer: str = click.prompt("Domain")
-        if answer in DOMAINS:
-            return answer
-        if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(DOMAINS):
-            return DOMAINS[int(answer) - 1]
+    return DOMAINS[ask_choice("Domain", DOMAINS)]
 
 
 def _plan_elevation(

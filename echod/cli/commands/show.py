@@ -37,6 +37,7 @@ from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import layer_noun
 from echod.cli.targets import (
     ArchiveMatch,
+    EntryNotFoundError,
     EntryScope,
     GlobalScope,
     MemoryMatch,
@@ -110,9 +111,20 @@ def show(context: CommandContext, *, target: str | None, path: Path | None, in_g
                 for role, line in zip(report.roles, growth, strict=True)
             )
         else:
-            report = _entry_report(context, read_context, find_entry(context, read_context, scope, target))
+            report = _entry_report(context, read_context, _find_entry(context, read_context, scope, target))
             text = "\n".join(_entry_details(report, context.now()))
     click.echo(to_json(report) if json else text)
+
+
+def _find_entry(
+    context: CommandContext, read_context: ReadContext, scope: EntryScope, target: str
+) -> MemoryMatch | ArchiveMatch:
+    try:
+        return find_entry(context, read_context, scope, target)
+    except EntryNotFoundError as error:
+        names = f"There is no role {sanitize(target)!r}, and no entry whose id begins so."
+        flag = " --global" if isinstance(scope, GlobalScope) else ""
+        raise UsageError(f"{names} `echod show{flag}` lists the roles.") from error
 
 
 def _is_project_path(context: CommandContext, target: str) -> bool:
