@@ -24,6 +24,7 @@ R = TypeVar("R")
 COMPLETE_VARIABLE: Final = "_ECHOD_COMPLETE"
 """The environment variable by which a shell requests completions. The printed script sets it."""
 
+_MAX_SUMMARY_LENGTH: Final = 80
 _SUBCOMMAND_KEY: Final = "echod.subcommand"
 
 OPTIONS_ANYWHERE: Final = frozenset({"-q", "--quiet", "--no-color"})
@@ -137,6 +138,17 @@ class CommandGroup(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  the signature is click's
         """List the subcommands in the order of their declaration."""
         return list(self.commands)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete subcommands, with their whole summaries, and options."""
+        return [
+            *(
+                CompletionItem(name, help=command.get_short_help_str(_MAX_SUMMARY_LENGTH))
+                for name, command in self.commands.items()
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
 
 
 class ArgumentOrCommandGroup(CommandGroup):

@@ -159,12 +159,7 @@ class MemoryMatch:
     role: Role
     document: Document
     id: str
-
-    @property
-    def block(self) -> Block:
-        """The entry's block."""
-        ids = entry_ids(self.role.name, self.document)
-        return self.document.blocks[ids.index(self.id)]
+    block: Block
 
     @property
     def title(self) -> str:
@@ -274,7 +269,8 @@ def list_memory_matches(read_context: ReadContext, role: Role) -> tuple[MemoryMa
     document = parse(read_context.reader.read_role(role).memory.text)
     if not isinstance(document, Document):
         return ()
-    return tuple(MemoryMatch(role, document, identity) for identity in entry_ids(role.name, document) if identity)
+    pairs = zip(entry_ids(role.name, document), document.blocks, strict=True)
+    return tuple(MemoryMatch(role, document, identity, block) for identity, block in pairs if identity)
 
 
 def list_archive_matches(role: Role) -> tuple[ArchiveMatch, ...]:
