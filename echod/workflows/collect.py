@@ -11,6 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from echod.lazy_imports import lazy_imports
 from echod.workflows import files
 from echod.workflows.markers import agents, edits, state_files
 from echod.workflows.markers.arcs import ARC_DIRECTORIES, read_checkpoints, read_loops
@@ -27,6 +28,9 @@ from echod.workflows.model import (
     ProcessStatus,
     ProcessTable,
 )
+
+with lazy_imports(__name__):
+    import psutil
 
 # Each is watched by itself, without its subdirectories. So are the newest few of those in the parents.
 _PARENT_DIRECTORIES = (*ARC_DIRECTORIES, agents.SIGNALS_DIRECTORY, state_files.LOCKS_DIRECTORY)
@@ -133,8 +137,6 @@ class SystemProcessTable:
 
 
 def _running_process_status(pid: int) -> ProcessStatus:
-    import psutil  # noqa: PLC0415  only needed here, and slow to load
-
     try:
         process = psutil.Process(pid)
         # A zombie answers signals and does nothing any more.
