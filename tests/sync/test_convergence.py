@@ -24,7 +24,7 @@ from echod.memory.identity import entry_ids
 from echod.memory.model import Document
 from echod.memory.policy import DEFAULT_POLICY, PolicySettings, Rule, read_archive
 from echod.paths import Paths
-from echod.settings.values import Settings, SyncSettings
+from echod.settings.schema import Settings, SyncSettings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind
