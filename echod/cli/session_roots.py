@@ -9,14 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from echod.app.context import ReadContext
 from echod.auto_memory.changes import ChangeRecordError, MemoryChange, MemoryChanges
 from echod.auto_memory.places import AGENT_DIRECTORIES, default_directory, find_places, memory_project
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step
-from echod.cli.options import PATH
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.contract.commands import LoggedJob
 from echod.errors import EchodError, UsageError
@@ -27,10 +24,6 @@ from echod.sessions.journal import RootJournal, RootRecord
 from echod.sessions.roots import MEMORY_DIRECTORY, PRIVATE, SessionError, SessionRoot
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store
-
-root_option = click.option(
-    "--root", metavar="ROOT", type=PATH, help="The directory that has memory/; default: that of the current project."
-)
 
 
 class SelectedRoot(NamedTuple):

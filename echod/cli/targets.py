@@ -366,12 +366,12 @@ def ask_choice(question: str, options: Sequence[str]) -> int:
 def _choose_match(context: CommandContext, prefix: str, matches: Sequence[AnyMatch]) -> AnyMatch:
     if len(matches) == 1:
         return matches[0]
-    lines = [_match_line(match) for match in matches[:_MAX_CANDIDATES]]
-    more = len(matches) - len(lines)
+    lines: list[str] = [_match_line(match) for match in matches[:_MAX_CANDIDATES]]
+    more: int = len(matches) - len(lines)
     heading = f"{sanitize(prefix)} matches {len(matches)} entries"
     if not context.is_interactive:
-        listed = [f"  {line}" for line in lines] + ([f"  and {more} more"] if more else [])
-        raise UsageError("\n".join([f"{heading}. Type more digits of the id, or name the project.", *listed]))
+        rows: list[str] = [*(f"  {row}" for row in lines), *([f"  and {more} more"] if more else [])]
+        raise UsageError("\n".join([f"{heading}. Type more digits of the id, or name the project.", *rows]))
     click.echo(f"{heading}, of which the first {len(lines)} are:" if more else f"{heading}:")
     return matches[ask_choice("Which one", lines)]
 

@@ -11,12 +11,10 @@ from typing import NamedTuple
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
 from echod.cli.commands.prune import require_dry_run
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import sanitize, short_path, title_text, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import RoleSelection, parse_as_of, select_roles
 from echod.contract.codec import to_json
 from echod.contract.commands import ConsolidationReport, PlannedFinding, PlannedFindingsFile
@@ -51,15 +49,6 @@ class _RolePlan(NamedTuple):
     digests: frozenset[str]
 
 
-@click.command(epilog=example("echod consolidate ~/src/my-project --dry-run"))
-@options.project_path_to_change
-@options.in_all
-@options.only_role
-@options.dry_run
-@options.as_of
-@options.plan_json
-@options.force
-@pass_command_context
 def consolidate(
     context: CommandContext,
     *,
@@ -71,10 +60,7 @@ def consolidate(
     json: bool,
     force: bool,
 ) -> None:
-    """Add the findings of agents to the memory now.
-
-    Files that are still being written wait. Every findings file is kept in the archive of the role.
-    """
+    """Run `echod consolidate`."""
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
     with context.open_read_context() as read_context:
         today = parse_as_of(as_of, context.now())

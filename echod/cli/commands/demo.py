@@ -20,9 +20,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
-from echod.cli.root import example
+from echod.cli.context import CommandContext
 from echod.errors import EchodError
 
 ECHOD: Final = (sys.executable, "-m", "echod")
@@ -88,13 +86,8 @@ Here is what I found while reviewing the branch:
 }
 
 
-@click.command(epilog=example("echod demo"))
-@click.option("--keep", is_flag=True, help="Keep the temporary directory for a look around.")
-def demo(*, keep: bool) -> None:
-    """Watch echod work on a made-up project, in under a minute.
-
-    Runs the real service in a temporary directory: findings, a busy workflow, a prune, an undo and a search.
-    """
+def demo(_context: CommandContext, *, keep: bool) -> None:
+    """Run `echod demo`."""
     home = Path(tempfile.mkdtemp(prefix="echod-demo-"))
     try:
         _play(home)

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import click
 
-from echod.cli import options
+from echod.cli import commands
 from echod.cli.context import CommandContext
 from echod.cli.evidence import changed_evidence_of, evidence_lines
 from echod.cli.output import iso_date, role_label, short_path, title_text, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import find_in_memory, parse_as_of, read_facts
 from echod.contract.codec import to_json
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
@@ -25,26 +24,13 @@ from echod.store.layout import Role
 _CONVERSATION = re.compile(r"conversation-(\d{1,10})(?:\.md)?")
 
 
-@click.command(epilog=example("echod explain 4f1c ~/src/my-project --as-of 2027-03-01"))
-@options.entry
-@options.project_path_or_all
-@options.as_of
-@click.option("-v", "--verbose", is_flag=True, help="List every rule, also those that do not apply.")
-@options.json
-@pass_command_context
 def explain(
     context: CommandContext, *, entry: str, path: Path | None, as_of: str | None, verbose: bool, json: bool
 ) -> None:
-    """Explain why an entry stays or leaves.
-
-    Begins with one sentence. Then come the score with its weights, and the rules.
-    For an archived conversation (conversation-012), list its sources and what was left out.
-    """
+    """Run `echod explain`."""
     with context.open_read_context() as read_context:
         if (name := _CONVERSATION.fullmatch(entry)) is not None:
-            from echod.cli.commands.session_views import explain_archive
-
-            explain_archive(context, read_context, path, int(name[1]), as_json=json)
+            commands.session_views.explain_archive(context, read_context, path, int(name[1]), as_json=json)
             return
         (match,) = find_in_memory(context, read_context, path, [entry])
         policy = read_context.maintenance_policy(match.role.store.project).policy

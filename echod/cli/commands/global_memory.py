@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
 from echod.cli.commands.memory import addition_preview
 from echod.cli.commands.packs import read_pack_inventory
 from echod.cli.context import CommandContext
@@ -23,7 +22,6 @@ from echod.cli.execute import (
     report_already_so,
 )
 from echod.cli.output import fit_path, problem_line, sanitize, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, ask_choice, find_in_memory
 from echod.clock import local_date
 from echod.contract.codec import to_json
@@ -59,17 +57,8 @@ _ENTRY_COUNT_WARNING = 50
 _EMPTY_DOCUMENT = Document("", ())
 
 
-@click.command(epilog=example("echod elevate 4f1c --domain backend"))
-@options.entry
-@options.project_path_or_all
-@click.option("--domain", metavar="NAME", help="The domain; default: the entry's, else asked for.")
-@options.dry_run
-@pass_command_context
 def elevate(context: CommandContext, *, entry: str, path: Path | None, domain: str | None, dry_run: bool) -> None:
-    """Copy an entry to the global store.
-
-    Domains: backend, frontend, devops, database, testing, architecture, design, general.
-    """
+    """Run `echod elevate`."""
     _check_domain(domain)
     with context.open_read_context() as read_context:
         role = read_context.pack_locations.memory_role
@@ -144,11 +133,8 @@ def _elevation_refused_error(match: MemoryMatch, reason: NotEligible) -> JobRefu
     return JobRefusedError(f"{match.id} is not elevated: {reason.reason}. Nothing was changed.")
 
 
-@click.command(epilog=example("echod audit --json"))
-@options.json
-@pass_command_context
 def audit(context: CommandContext, *, json: bool) -> None:
-    """List the entries of the global store with their origin."""
+    """Run `echod audit`."""
     report = _audit_report(context)
     click.echo(to_json(report) if json else "\n".join(_audit_lines(report)))
 

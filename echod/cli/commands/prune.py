@@ -12,11 +12,9 @@ from typing import NamedTuple
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import short_path, title_text, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import RoleSelection, block_title, parse_as_of, read_facts, select_roles
 from echod.contract.codec import to_json
 from echod.contract.commands import PlannedEntry, PlannedFile, PlanReport
@@ -54,16 +52,6 @@ class RoleFilePlan(NamedTuple):
     refusal: str | None = None
 
 
-@click.command(epilog=example("echod prune ~/src/my-project --dry-run"))
-@options.project_path_to_change
-@options.in_all
-@options.only_role
-@options.dry_run
-@options.as_of
-@options.plan_json
-@options.yes
-@options.force
-@pass_command_context
 def prune(
     context: CommandContext,
     *,
@@ -76,25 +64,12 @@ def prune(
     yes: bool,
     force: bool,
 ) -> None:
-    """Archive entries from memory files over their limit.
-
-    Every removed entry is in the archive of the role, and so is a copy of the file before the change.
-    """
+    """Run `echod prune`."""
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
     plans = _plan_files(context, JobKind.PRUNE, RoleSelection(path, in_all, role), as_of, dry_run=dry_run, as_json=json)
     _show_or_run(context, JobKind.PRUNE, plans, WriteOptions(dry_run, yes, force), as_json=json)
 
 
-@click.command(epilog=example("echod compress ~/src/my-project --dry-run"))
-@options.project_path_to_change
-@options.in_all
-@options.only_role
-@options.dry_run
-@options.as_of
-@options.plan_json
-@options.yes
-@options.force
-@pass_command_context
 def compress(
     context: CommandContext,
     *,
@@ -107,10 +82,7 @@ def compress(
     yes: bool,
     force: bool,
 ) -> None:
-    """Shorten knowledge files over their limit.
-
-    Every reference is kept, and every removed text is in the archive of the role.
-    """
+    """Run `echod compress`."""
     require_dry_run(dry_run=dry_run, as_of=as_of, as_json=json)
     plans = _plan_files(
         context, JobKind.COMPRESS, RoleSelection(path, in_all, role), as_of, dry_run=dry_run, as_json=json

@@ -10,12 +10,10 @@ from typing import NamedTuple
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.leftovers import settle_and_report
 from echod.cli.output import problem_line, sanitize, short_path, wrap
-from echod.cli.root import example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
 from echod.errors import EchodError, ExitCode
@@ -44,20 +42,10 @@ class _FileSecrets(NamedTuple):
         return any(include_protected or not location.needs_confirmation for location in self.locations)
 
 
-@click.command(epilog=example("echod scrub ~/src/my-project --dry-run"))
-@options.project_path_or_cwd
-@click.option("--dry-run", is_flag=True, help="Only list the secrets.")
-@click.option("--include-protected", is_flag=True, help="Also change etched entries and notes.")
-@options.force
-@options.json
-@pass_command_context
 def scrub(
     context: CommandContext, *, path: Path, dry_run: bool, include_protected: bool, force: bool, json: bool
 ) -> None:
-    """Find and remove secrets on disk.
-
-    Prints file, entry and kind, never the secret. Exits with 1 while a secret is left.
-    """
+    """Run `echod scrub`."""
     project = context.find_project(path)
     files = tuple(_scan_project(context, project, as_json=json))
     writes = not dry_run and context.settings.mode == "maintain"

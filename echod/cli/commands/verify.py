@@ -9,13 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext, ProgressLine
 from echod.cli.evidence import evidence_infos, evidence_lines
 from echod.cli.execute import Change, ManualJob, Step, WriteOptions, make_change
-from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import role_label, short_path, title_text, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_in_memory, find_to_change, list_roles_of, select_stores
 from echod.clock import local_date
 from echod.contract.codec import to_json
@@ -38,23 +35,10 @@ if TYPE_CHECKING:
 _ORDER = ("gone", "changed", "moved", "unknown", "valid")
 
 
-@click.command(epilog=example("echod verify ~/src/my-project"))
-@click.argument(
-    "target", metavar="[PATH|ENTRY]", type=PATH_OR_NAME, required=False, help="A project, or an entry id or prefix."
-)
-@click.option("--confirm", metavar="ENTRY", help="Record that you checked this entry today and it is right.")
-@options.dry_run
-@options.force
-@options.json
-@pass_command_context
 def verify(
     context: CommandContext, *, target: str | None, confirm: str | None, dry_run: bool, force: bool, json: bool
 ) -> None:
-    """Check the files and lines that entries cite.
-
-    A citation is valid, moved, changed, gone or unknown, compared with what the lines were when the entry was written.
-    Nothing is removed because of it.
-    """
+    """Run `echod verify`."""
     if confirm is not None:
         if json:
             raise UsageError("--json lists evidence. Leave it out with --confirm.")
