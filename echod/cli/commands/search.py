@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from echod.app.found_evidence import EvidenceReader
-from echod.app.search import SearchLocations, SearchScope
+from echod.app.search import SearchLocations
 from echod.cli.context import CommandContext
 from echod.cli.output import sanitize, short_path
 from echod.cli.search_screen import find_target, found_result, report_screen, search_report, stores_at
@@ -21,7 +21,7 @@ from echod.contract.codec import to_json
 from echod.contract.entries import BriefReport, ConflictInfo, MissingEvidence
 from echod.errors import UsageError
 from echod.lazy_imports import lazy_imports
-from echod.search.documents import DocumentKind, DocumentSource
+from echod.search.documents import DocumentKind, DocumentSource, SearchScope
 from echod.search.finder import DEFAULT_KINDS, DocumentFinder, SearchRequest
 
 with lazy_imports(__name__):

@@ -6,7 +6,6 @@ from typing import Final
 
 import click
 
-from echod.app.search import SearchScope
 from echod.cli import commands, options
 from echod.cli.completions import (
     complete_failed_job,
@@ -21,9 +20,7 @@ from echod.cli.root import (
     example,
     implemented_by,
 )
-from echod.cli.search_screen import MAX_LIMIT
-from echod.search.documents import DocumentKind
-from echod.search.finder import DEFAULT_LIMIT
+from echod.search.documents import DEFAULT_LIMIT, MAX_LIMIT, DocumentKind, SearchScope
 
 
 @click.command(epilog=example("echod status ~/src/my-project"))
