@@ -18,17 +18,23 @@ from echod.cli.context import CommandContext
 from echod.cli.output import print_error, short_path, wrap
 from echod.errors import EchodError, UsageError
 from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
+from echod.lazy_imports import lazy_imports
 from echod.memory.text import capitalize, pluralize
 from echod.runtime.locks import WorkerBusyError, this_process, worker_lock
 from echod.scheduler.gate import ProjectGate, describe_verdict
 from echod.state.job import Job, JobKind, Need
 from echod.store.changes import CommitGate, no_gate
 from echod.store.errors import BusyError, RefusedError
-from echod.store.layout import Role, global_root
+from echod.store.layout import Role, Store, global_root
+from echod.store.leftovers import Leftover, delete_leftover, find_leftovers, list_exposed_files
 from echod.workflows.model import GateState
+
+with lazy_imports(__name__):
+    from echod.app import moved_projects
 
 if TYPE_CHECKING:
     from echod.app.services import Services  # loads the worker, which a plan and a dry run do without
+
 
 ResultT = TypeVar("ResultT")
 
@@ -383,3 +389,44 @@ def _retry_while_busy(action: Callable[[], ResultT]) -> ResultT:
         except BusyError:
             time.sleep(_BUSY_RETRY_SECONDS)
     return action()
+
+
+def settle_and_report(context: CommandContext, stores: Sequence[Store]) -> None:
+    """Empty the private directories of these stores as far as possible, and name the files that remain in them."""
+    if not context.paths.journal.is_dir():
+        return
+    try:
+        remaining = moved_projects.settle_stores(context.paths, stores, context.now)
+    except EchodError as error:
+        click.echo(wrap(f"Replaced versions of files remain in .echod: {error}", indent="! "), err=True)
+        return
+    for path in remaining:
+        text = "is a replaced version that another program has open, or that no change knows."
+        click.echo(wrap(f"{short_path(str(path))} {text}", indent="! "), err=True)
+    if remaining or any(True for store in stores for _ in list_exposed_files(store)):
+        click.echo(wrap("To delete such files once no program uses them: echod doctor --fix", indent="> "), err=True)
+
+
+def delete_leftovers(context: CommandContext, stores: Iterable[Store], *, yes: bool) -> None:
+    """List the leftovers of these stores, ask, and delete those whose text is known elsewhere.
+
+    Raises:
+        UsageError: there is no terminal to ask at.
+        StoreError: one cannot be deleted.
+    """
+    leftovers = [leftover for store in stores for leftover in find_leftovers(store, context.paths.journal)]
+    known = [leftover for leftover in leftovers if leftover.known]
+    _print_leftovers(leftovers)
+    if not known:
+        return
+    if not yes:
+        confirm(context, Confirmation(f"Delete {pluralize(len(known), 'file')}?"))
+    for leftover in known:
+        delete_leftover(leftover)
+    context.print_info(f"{pluralize(len(known), 'file')} deleted.")
+
+
+def _print_leftovers(leftovers: Iterable[Leftover]) -> None:
+    for leftover in leftovers:
+        reason = "" if leftover.known else "  (kept: its text is nowhere else)"
+        click.echo(f"{short_path(str(leftover.path))}{reason}")

@@ -12,13 +12,18 @@ from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
+import echod
 from echod.cli.options import PATH
 from echod.errors import ExitCode
 from echod.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
-    from echod.cli import completions, output, usage_errors, version
+    import json
+    from importlib import metadata
+
+    from echod.cli import completions, output, usage_errors
     from echod.cli import context as command_contexts
+    from echod.store import git
 
 if TYPE_CHECKING:
     from echod.cli.context import CommandContext  # loads modules that help does not need
@@ -27,6 +32,7 @@ COMPLETE_VARIABLE: Final = "_ECHOD_COMPLETE"
 """The environment variable by which a shell requests completions. The printed script sets it."""
 
 _MAX_SUMMARY_LENGTH: Final = 80
+_SHORT_COMMIT_DIGITS: Final = 10
 _SUBCOMMAND_KEY: Final = "echod.subcommand"
 
 OPTIONS_ANYWHERE: Final = frozenset({"-q", "--quiet", "--no-color"})
@@ -255,8 +261,24 @@ def app(ctx: click.Context, *, config: Path | None, quiet: bool, no_color: bool)
 
 def _print_version(ctx: click.Context) -> None:
     """Print the version, and the commit if this is a checkout or was installed from one."""
-    click.echo(f"{ctx.command_path} {version.version_text()}")
+    click.echo(f"{ctx.command_path} {version_text()}")
     ctx.exit()
+
+
+def version_text() -> str:
+    """Return the version, and the commit of the source if it is known: `0.1.0 (commit 4f2c9a1b0d)`."""
+    commit = git.read_commit(Path(echod.__file__).parents[1]) or _installed_commit()
+    return echod.__version__ if commit is None else f"{echod.__version__} (commit {commit[:_SHORT_COMMIT_DIGITS]})"
+
+
+def _installed_commit() -> str | None:
+    """Return the commit that an installer fetched, as recorded by PEP 610 in `direct_url.json`."""
+    try:
+        record = json.loads(metadata.distribution("echod-memory").read_text("direct_url.json") or "{}")
+        commit = record.get("vcs_info", {}).get("commit_id")
+    except (metadata.PackageNotFoundError, ValueError, AttributeError, OSError):
+        return None
+    return commit if isinstance(commit, str) else None
 
 
 def run_command_line(arguments: Sequence[str]) -> int:

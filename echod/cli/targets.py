@@ -372,7 +372,7 @@ def _choose_match(context: CommandContext, prefix: str, matches: Sequence[AnyMat
     if not context.is_interactive:
         rows: list[str] = [*(f"  {row}" for row in lines), *([f"  and {more} more"] if more else [])]
         raise UsageError("\n".join([f"{heading}. Type more digits of the id, or name the project.", *rows]))
-    click.echo(f"{heading}, of which the first {len(lines)} are:" if more else f"{heading}:")
+    click.echo(f"{heading}. The first {len(lines)}:" if more else f"{heading}:")
     return matches[ask_choice("Which one", lines)]
 
 

@@ -10,7 +10,6 @@ with lazy_imports(__name__):
         auto_memory,
         claude,
         config,
-        consolidate,
         demo,
         doctor,
         entries,
@@ -20,7 +19,6 @@ with lazy_imports(__name__):
         ingest,
         init,
         log,
-        mcp,
         memory,
         migrate,
         packs,
@@ -39,14 +37,12 @@ with lazy_imports(__name__):
         status,
         sync,
         undo,
-        verify,
     )
 
 __all__ = [
     "auto_memory",
     "claude",
     "config",
-    "consolidate",
     "demo",
     "doctor",
     "entries",
@@ -56,7 +52,6 @@ __all__ = [
     "ingest",
     "init",
     "log",
-    "mcp",
     "memory",
     "migrate",
     "packs",
@@ -75,5 +70,4 @@ __all__ = [
     "status",
     "sync",
     "undo",
-    "verify",
 ]

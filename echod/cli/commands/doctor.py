@@ -45,7 +45,7 @@ from echod.store.layout import Store
 
 with lazy_imports(__name__):
     from echod import doctor as checks
-    from echod.cli import leftovers
+    from echod.cli import execute
 
 _MAX_ALIKE = 8
 """Findings of one kind in one directory that are printed; the others are counted, unless all are asked for."""
@@ -69,7 +69,7 @@ def doctor(
             commands.auto_memory.repair(context, path, yes=yes)
         _print_report(context, examine_memory(context, path), verbose=verbose, json=json)
     if fix:
-        leftovers.delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
+        execute.delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
     doctor_context = checks.DoctorContext(
         paths=context.paths,
         settings=_settings_or_defaults(context),

@@ -46,14 +46,15 @@ def init(
     gitignore = None if no_ignore else _plan_gitignore(project, store)
     shown, role_names = short_path(str(store.root)), ", ".join(role.name for role in missing)
     if dry_run:
-        click.echo(f"{shown}: would create {role_names}." if missing else f"{shown}: nothing is missing.")
+        text = f"{shown}: would create {role_names}." if missing else f"{shown}: nothing is missing."
+        click.echo(wrap(text, hang="  "))
         if gitignore is not None and gitignore.text is not None:
             click.echo(wrap(f"Also: {gitignore.sentence}", hang="  "))
         return
     context.paths.create_directories()
     create_roles(missing, os.getpid())
     created_text = f"created {pluralize(len(missing), 'role')}: {role_names}" if missing else "nothing was missing"
-    context.print_info(f"{shown}: {created_text}.")
+    context.print_info(wrap(f"{shown}: {created_text}.", hang="  "))
     if gitignore is not None:
         _write_gitignore(gitignore)
         context.print_info(gitignore.sentence)

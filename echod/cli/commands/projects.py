@@ -29,8 +29,8 @@ from echod.cli.execute import (
     confirm,
     moved_text,
     report_already_so,
+    settle_and_report,
 )
-from echod.cli.leftovers import settle_and_report
 from echod.cli.output import problem_line, sanitize, short_path, wrap
 from echod.cli.status_screen import findings_count_text
 from echod.cli.targets import select_project_to_change

@@ -11,8 +11,7 @@ from typing import NamedTuple
 import click
 
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change
-from echod.cli.leftovers import settle_and_report
+from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change, settle_and_report
 from echod.cli.output import problem_line, sanitize, short_path, wrap
 from echod.contract.codec import to_json
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo

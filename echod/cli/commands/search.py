@@ -1,10 +1,11 @@
-"""`echod search` and `echod brief`.
+"""`echod search`, `echod brief` and `echod mcp`: search for people and for agents.
 
-Both are quick enough to be typed often, so this module loads nothing that only other commands need.
+The first two are quick enough to be typed often, so this module loads nothing that only other commands need.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -19,7 +20,7 @@ from echod.cli.output import sanitize, short_path
 from echod.cli.search_screen import find_target, found_result, report_screen, search_report, stores_at
 from echod.contract.codec import to_json
 from echod.contract.entries import BriefReport, ConflictInfo, MissingEvidence
-from echod.errors import UsageError
+from echod.errors import EchodError, UsageError
 from echod.lazy_imports import lazy_imports
 from echod.search.documents import DocumentKind, DocumentSource, SearchScope
 from echod.search.finder import DEFAULT_KINDS, DocumentFinder, SearchRequest
@@ -29,6 +30,10 @@ with lazy_imports(__name__):
 
 if TYPE_CHECKING:
     from echod.search.brief import Brief, BriefRequest  # loads the comparison of learnings
+
+with lazy_imports(__name__):
+    from echod.mcp_server import lifetime, server
+    from echod.mcp_server import session as server_session
 
 
 def search(
@@ -134,3 +139,26 @@ def _print_brief(made: Brief, request: BriefRequest, evidence: EvidenceReader, *
         notice=made.notice,
     )
     click.echo(to_json(report))
+
+
+class ExtraMissingError(EchodError):
+    """The official SDK is not installed."""
+
+
+def mcp(context: CommandContext) -> None:
+    """Run `echod mcp`."""
+    if importlib.util.find_spec("mcp") is None or importlib.util.find_spec("mcp_types") is None:
+        raise ExtraMissingError(
+            "The MCP server needs echod with its extra `mcp`. In a checkout: uv tool install --force '.[mcp]' "
+            "(or pipx install --force '.[mcp]', or pip install '.[mcp]')"
+        )
+    context.configure_log_file()
+    lifetime.end_with_signals()
+    lifetime.end_with_parent(
+        lifetime.end_process
+    )  # before the SDK is loaded, which takes long enough for a client to end
+    session = server_session.ServerSession(context.paths, context.environ, context.cwd, context.now)
+    try:
+        server.serve(session)
+    finally:
+        session.close()

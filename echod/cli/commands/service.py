@@ -11,7 +11,7 @@ import click
 
 from echod import __version__
 from echod.cli.context import CommandContext, check_liveness
-from echod.cli.leftovers import settle_and_report
+from echod.cli.execute import settle_and_report
 from echod.cli.output import short_path, shorten_paths, wrap
 from echod.errors import EchodError
 from echod.runtime import DaemonState

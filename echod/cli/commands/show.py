@@ -16,8 +16,8 @@ from typing import NamedTuple
 import click
 
 from echod.app.context import ReadContext
+from echod.cli.commands.explain import evidence_lines, evidence_of
 from echod.cli.context import CommandContext
-from echod.cli.evidence import evidence_lines, evidence_of
 from echod.cli.output import (
     block,
     fit_path,

@@ -110,7 +110,7 @@ def brief() -> None:
 @options.dry_run
 @options.force
 @options.json
-@implemented_by(lambda: commands.verify.verify)
+@implemented_by(lambda: commands.explain.verify)
 def verify() -> None:
     """Check the files and lines that entries cite.
 

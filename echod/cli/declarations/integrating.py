@@ -186,7 +186,7 @@ def claude_plugin_dir() -> None:
 
 
 @click.command(epilog=example("echod mcp"))
-@implemented_by(lambda: commands.mcp.mcp)
+@implemented_by(lambda: commands.search.mcp)
 def mcp() -> None:
     """Serve search to an agent through MCP."""
 

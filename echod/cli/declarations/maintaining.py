@@ -48,7 +48,7 @@ def run() -> None:
 @options.as_of
 @options.plan_json
 @options.force
-@implemented_by(lambda: commands.consolidate.consolidate)
+@implemented_by(lambda: commands.prune.consolidate)
 def consolidate() -> None:
     """Add the findings of agents to the memory now.
 
