@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from echod.cli.context import CommandContext
+from echod.cli.output import wrap
 from echod.errors import EchodError
 
 ECHOD: Final = (sys.executable, "-m", "echod")
@@ -97,7 +98,7 @@ def demo(_context: CommandContext, *, keep: bool) -> None:
     if keep:
         _show(f"Everything is in {home}. Remove it with: rm -r {home}")
     else:
-        _show("Nothing is left: the service has stopped, and the directory is removed (--keep keeps it).")
+        _show(wrap("Nothing is left: the service has stopped, and the directory is removed (--keep keeps it)."))
     _show("\nWith a project of your own, look first: echod add ~/src/my-project")
 
 
@@ -135,7 +136,7 @@ def _play(home: Path) -> None:
         _until("the service is idle", lambda: _queue(environ, "running", "queued") == 0)
     _prune_and_undo(environ, project)
     _say("A note for all agents of the project, and a search that finds it:")
-    _echod(environ, project, "remember", "Deploy with ./ship, never by hand: it migrates the database first.")
+    _echod(environ, project, "remember", "Deploy with ./ship, not by hand: it migrates first.")
     _echod(environ, project, "search", "how do we deploy")
 
 
@@ -155,8 +156,8 @@ def _prune_and_undo(environ: Mapping[str, str], project: Path) -> None:
     _echod(environ, project, "undo", "--last", "--yes")
     if memory.read_bytes() != before:
         raise EchodError("The undo did not restore the file. This is a bug in echod; please report it.")
-    digest = hashlib.sha256(before).hexdigest()[:16]
-    _show(f"  The file is as it was, byte for byte (SHA-256 {digest}... before and after).")
+    digest = hashlib.sha256(before).hexdigest()[:10]
+    _show(f"  The file is as it was, byte for byte (SHA-256 {digest}..., as before).")
 
 
 def long_memory() -> str:
