@@ -33,6 +33,7 @@ COMPLETE_VARIABLE: Final = "_ECHOD_COMPLETE"
 
 _MAX_SUMMARY_LENGTH: Final = 80
 _SHORT_COMMIT_DIGITS: Final = 10
+_FIRST_WORD_KEY: Final = "echod.first_word"
 _SUBCOMMAND_KEY: Final = "echod.subcommand"
 
 OPTIONS_ANYWHERE: Final = frozenset({"-q", "--quiet", "--no-color"})
@@ -169,7 +170,16 @@ class ArgumentOrCommandGroup(CommandGroup):
         first = next((word for word in args if not word.startswith("-")), None)
         ctx.meta[_SUBCOMMAND_KEY] = first in self.commands
         ctx.allow_interspersed_args = first not in self.commands
+        ctx.meta[_FIRST_WORD_KEY] = first
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand. If a further word is none, the first word was meant as one."""
+        if args[0] not in self.commands and ctx.meta[_FIRST_WORD_KEY] is not None:
+            raise click.NoSuchCommand(ctx.meta[_FIRST_WORD_KEY], possibilities=self.commands, ctx=ctx)
+        return super().resolve_command(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, without arguments if a subcommand is meant."""
