@@ -6,7 +6,7 @@ Each is loaded when its command runs, so that help, usage errors and completion 
 from echod.lazy_imports import lazy_imports
 
 with lazy_imports(__name__):
-    from echod.cli.commands import (
+    from echod.cli.commands import (  # noqa: F401 - the declarations name them
         auto_memory,
         claude,
         config,
@@ -38,36 +38,3 @@ with lazy_imports(__name__):
         sync,
         undo,
     )
-
-__all__ = [
-    "auto_memory",
-    "claude",
-    "config",
-    "demo",
-    "doctor",
-    "entries",
-    "explain",
-    "gate",
-    "global_memory",
-    "ingest",
-    "init",
-    "log",
-    "memory",
-    "migrate",
-    "packs",
-    "picture",
-    "projects",
-    "prune",
-    "remembrance",
-    "review",
-    "run",
-    "scrub",
-    "search",
-    "service",
-    "session_views",
-    "sessions",
-    "show",
-    "status",
-    "sync",
-    "undo",
-]

@@ -33,12 +33,7 @@ from echod.jobs.solutions import SolutionPlan, plan_solution, promote
 from echod.memory.model import SolutionCategory
 from echod.memory.policy.scoring import History
 from echod.memory.prompt_injection import find_injection
-from echod.memory.solutions.document import (
-    SolutionParts,
-    VerifiedBy,
-    extract_parts,
-    extract_parts_of_text,
-)
+from echod.memory.solutions.document import SolutionParts, VerifiedBy, extract_parts, extract_parts_of_text
 from echod.memory.solutions.promotion import PromotionRequest, PromotionRule, RuleFailure, parse_reference
 from echod.memory.text import pluralize
 from echod.remembrance.library import SolutionCheck, SolutionLibrary, SolutionState, check_library, read_library

@@ -25,13 +25,7 @@ from echod.cli.execute import (
     workflow_running_error,
 )
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
-from echod.cli.session_roots import (
-    find_memory_undo,
-    find_undo,
-    newest_session_job,
-    undo_change,
-    undo_memory_change,
-)
+from echod.cli.session_roots import find_memory_undo, find_undo, newest_session_job, undo_change, undo_memory_change
 from echod.cli.targets import block_title, select_project_to_change
 from echod.clock import local_date
 from echod.errors import UsageError

@@ -5,15 +5,9 @@ from __future__ import annotations
 import click
 
 from echod.cli import commands, options
-from echod.cli.completions import (
-    complete_entry,
-)
+from echod.cli.completions import complete_entry
 from echod.cli.options import PATH, PATH_OR_NAME, Number, WholeNumber
-from echod.cli.root import (
-    CommandGroup,
-    example,
-    implemented_by,
-)
+from echod.cli.root import CommandGroup, example, implemented_by
 
 
 @click.group(cls=CommandGroup, epilog=example("echod sessions status"))

@@ -7,15 +7,9 @@ from typing import Final
 import click
 
 from echod.cli import commands, options
-from echod.cli.completions import (
-    complete_project,
-)
+from echod.cli.completions import complete_project
 from echod.cli.options import PATH, Number
-from echod.cli.root import (
-    CommandGroup,
-    example,
-    implemented_by,
-)
+from echod.cli.root import CommandGroup, example, implemented_by
 
 
 @click.command(epilog=example("echod run --once ~/src/my-project --wait 60"))

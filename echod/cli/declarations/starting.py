@@ -7,14 +7,7 @@ from click.shell_completion import CompletionItem
 
 from echod.cli import commands, options
 from echod.cli.options import PATH, WholeNumber
-from echod.cli.root import (
-    CommandGroup,
-    complete_command,
-    example,
-    implemented_by,
-    print_completions,
-    run_command_line,
-)
+from echod.cli.root import CommandGroup, complete_command, example, implemented_by, print_completions, run_command_line
 
 
 @click.command(epilog=example("echod demo"))
