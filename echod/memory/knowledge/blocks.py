@@ -24,10 +24,12 @@ from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import (
     body_references,
     extract_references,
+    join_sentences,
     split_lead,
     split_sentences,
     strip_emphasis,
     truncate_text,
+    with_full_stop,
 )
 from echod.memory.merge import appended_blocks
 from echod.memory.model import Block, Entry, Form, Layer, Unreadable
@@ -300,10 +302,10 @@ class _Bullet:
 
     def text(self, *, whole: bool) -> str:
         if whole or len(self.chosen) == len(self.sentences):
-            return "\n".join([_with_full_stop(self.written), *_indented(self.below)]).rstrip()
-        point = " ".join(self.sentences[index] for index in sorted(self.chosen))
+            return "\n".join([with_full_stop(self.written), *_indented(self.below)]).rstrip()
+        point = join_sentences(self.sentences[index] for index in sorted(self.chosen))
         missing = [r for r in body_references(" ".join(self.sentences)) if not _contains_token(point, r)]
-        point = f"{_with_full_stop(point)} ({', '.join(missing)})" if missing else _with_full_stop(point)
+        point = f"{with_full_stop(point)} ({', '.join(missing)})" if missing else with_full_stop(point)
         attached = [line for line in self.below if not _ITEM_MARK.match(line)]
         return "\n".join([point, *_indented(attached if len(attached) <= _MAX_ATTACHED_LINES else [])]).rstrip()
 
@@ -346,10 +348,6 @@ def _chosen_learnings(body: str) -> list[BodyPart]:
         elif part.kind is PartKind.LEARNING:
             (figures if in_figures else found).append(part)
     return found or figures
-
-
-def _with_full_stop(text: str) -> str:
-    return text if text.endswith((".", "!", "?", ":", ")", "\u2026", "\u3002")) else f"{text}."
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

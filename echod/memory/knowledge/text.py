@@ -13,18 +13,29 @@ when an entry is compressed. Evidence without any of these is kept as written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from echod.memory.model import Entry
+from echod.memory.similarity.words import UNSPACED_RUN
 from echod.memory.text import PATH_GROUP
 
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
+_CLOSING_MARKS = (
+    ".", "!", "?", ":", ")", "\u2026", "\u3002", "\uff01", "\uff1f", "\uff1a", "\uff09", "\u0964", "\u06d4", "\u061f",
+)  # fmt: skip
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
-_SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
+_SENTENCE_END = re.compile(
+    r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019\u00bb]*+(?=\s)"
+    r"|[\u3002\uff01\uff1f\uff0e\uff61]++[)\]\"'*_\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*+"  # no space follows
+    r"|[\u0964\u0965\u061f\u06d4]++(?=\s)"  # Hindi, Arabic, Urdu
+)
+_ENDS_WITHOUT_SPACE = re.compile(r"[\u3002\uff01\uff1f\uff0e\uff61][\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*\Z")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'])(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl|esp|fig|no|nos|al|(?-i:[A-Z]))\.$|(?:^|\\n)\d{1,2}\.$",
+    r"(?:^|[\s(\[\"'])(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl|esp|fig|no|nos|al|[^\W\d_]"
+    r"|bzw|ca|ggf|evtl|usw|vgl|inkl|exkl|sog|zzgl|nr|abs|abb|st\u00fcck|ex|env|art|p\u00e1g|n\u00fam|ej|\u0442\.\u0435|\u0441\u0442\u0440)\.$"
+    r"|(?:^|\\n)\d{1,2}\.$|\s(?:am|vom|zum|der|dem|den|des|im)\s\d{1,2}\.$",
     re.IGNORECASE,
 )
 _BOLD_LEAD = re.compile(r"\*\*(?P<inner>[^*]+(?:\*[^*]+)*+)\*\*")
@@ -158,11 +169,10 @@ def split_lead(text: str) -> tuple[str, ...]:
     A learning of two sentences is not split: its second one is all that there is to say about the first.
     """
     lead = _BOLD_LEAD.match(text.strip())
-    rest = text.strip()[lead.end() :].lstrip(" :.\u2014\u2013-") if lead else ""
-    if lead is None or len(lead["inner"].split()) < _MIN_SENTENCE_WORDS or len(split_sentences(rest)) <= 1:
+    rest = text.strip()[lead.end() :].lstrip(" :.\u2014\u2013-\uff1a\u3002") if lead else ""
+    if lead is None or _count_words(lead["inner"]) < _MIN_SENTENCE_WORDS or len(split_sentences(rest)) <= 1:
         return (text,)
-    inner = lead["inner"].rstrip(" :")
-    return (inner if inner.endswith((".", "!", "?")) else f"{inner}.", rest)
+    return with_full_stop(lead["inner"].rstrip(" :\uff1a")), rest
 
 
 def first_sentence(text: str) -> str:
@@ -170,7 +180,7 @@ def first_sentence(text: str) -> str:
     text = text.strip()
     masked = _CODE_SPAN.sub(lambda code: "x" * len(code[0]), text)
     for end in _SENTENCE_END.finditer(masked):
-        if _ends_sentence(masked, end) and len(text[: end.end()].split()) >= _MIN_SENTENCE_WORDS:
+        if _ends_sentence(masked, end) and _count_words(text[: end.end()]) >= _MIN_SENTENCE_WORDS:
             return text[: end.end()]
     return text
 
@@ -186,7 +196,31 @@ def split_sentences(text: str) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def with_full_stop(text: str) -> str:
+    """Return a text with a full stop, that of its script, unless it ends like a sentence."""
+    if text.endswith(_CLOSING_MARKS):
+        return text
+    return f"{text}\u3002" if UNSPACED_RUN.fullmatch(text[-1:]) else f"{text}."
+
+
+def _count_words(text: str) -> int:
+    """Return the number of words. In scripts that put no spaces between words two characters count as one."""
+    words = len(text.split())
+    return words if text.isascii() else words + sum(len(run) // 2 for run in UNSPACED_RUN.findall(text))
+
+
+def join_sentences(sentences: Iterable[str]) -> str:
+    """Return sentences as one text, without spaces in scripts that put none between them."""
+    joined = ""
+    for sentence in sentences:
+        joined += "" if not joined or _ENDS_WITHOUT_SPACE.search(joined) else " "
+        joined += sentence
+    return joined
+
+
 def _ends_sentence(text: str, end: re.Match[str]) -> bool:
+    if not end[0].startswith((".", "!", "?", "\u2026")):
+        return True
     following = text[end.end() :].lstrip(" \t\"'(*_`\u201c")[:1]
     is_abbreviation = end[0][0] == "." and _ABBREVIATION.search(text, max(0, end.start() - 10), end.start() + 1)
     return not (following.islower() or is_abbreviation)
