@@ -55,7 +55,7 @@ _REMEDY = re.compile(
 )
 _STRONG = re.compile(
     r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|cannot|can't|instead|avoid|prefer|ensure|require[ds]?"
-    r"|only (?:if|when|after|by|inside)|not (?:on|in|by|as|just)|rather than|fix:|use)\b",
+    r"|only (?:if|when|after|by|inside)|not (?:on|in|by|as|just)|rather than|fix:|(?<![a-z] )use)\b",
     re.IGNORECASE,
 )
 _RULE = re.compile(r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|avoid)\b", re.IGNORECASE)

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from echod.memory.model import Entry
-from echod.memory.similarity.words import UNSPACED_RUN
+from echod.memory.similarity.words import UNSPACED_RUN, fold, stem, tokenize
 from echod.memory.text import PATH_GROUP
 
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
@@ -73,9 +73,22 @@ _KNOWN_ENDING = re.compile(
     r"|pyi|rb|rs|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig",
     re.IGNORECASE,
 )
+_STOP_WORDS = frozenset(
+    stem(match[0])
+    for match in re.finditer(
+        r"\w+",
+        """
+        a an and are as at be but by can do for from has have how if in into is it its no not of on only or our out
+        should so that the their them then there this to use used using via was we what when where which with you your
+        analysis arc audit finding findings fix implementation insights learning learnings memory patterns plan report
+        research review session task update
+        """,
+    )
+)
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "etc"})
 _NO_REFERENCE = re.compile(
-    r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|[-\u2013\u2014])?[`*_\"').]{0,3}", re.IGNORECASE
+    r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|with each learning|[-\u2013\u2014])?[`*_\"').]{0,3}",
+    re.IGNORECASE,
 )
 
 
@@ -243,6 +256,23 @@ def truncate_text(text: str, limit: int) -> str:
         return text
     cut = text.rfind(" ", limit // 2, limit)
     return text[: cut if cut > 0 else limit - 1].rstrip(" ,;:-") + "\u2026"
+
+
+def topic_words(title: str) -> frozenset[str]:
+    """Return the words of a title that describe its topic, without endings."""
+    stems = (stem(word) for word in tokenize(fold(title)))
+    return frozenset(word for word in stems if word not in _STOP_WORDS and not word.isdigit())
+
+
+def contains_token(text: str, reference: str) -> bool:
+    """Return whether a text contains a reference that no other word continues."""
+    position = text.find(reference)
+    while position >= 0:
+        around = text[position - 1 : position] + text[position + len(reference) : position + len(reference) + 1]
+        if not any(character.isalnum() or character in "_/" for character in around):
+            return True
+        position = text.find(reference, position + 1)
+    return False
 
 
 def extract_references(entry: Entry, body: str) -> tuple[str, ...]:

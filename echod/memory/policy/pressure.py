@@ -186,7 +186,7 @@ def _remove_remaining_noise(draft: PruneDraft, today: date) -> None:
 
 
 def _remove_lowest_noise(draft: PruneDraft, today: date, lines: int, words: int) -> None:
-    """Remove the lowest noise until at least so many lines and words are gone, and none that need not leave for that."""
+    """Remove the lowest noise until so many lines and words are gone, and none that need not leave for that."""
     leaving: list[NoiseItem] = []
     for item in reversed(_ranked_noise(draft, today)):
         if lines <= 0 and words <= 0:

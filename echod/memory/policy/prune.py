@@ -294,6 +294,8 @@ def _protected_kinds(draft: PruneDraft) -> Iterator[str]:
         yield "entries of an unknown layer"
     if None in remaining:
         yield "text that is no entry"
+    if draft.preamble.strip():
+        yield "text above the first entry"
 
 
 _CHARACTERS_PER_TOKEN = 4

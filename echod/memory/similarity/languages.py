@@ -189,8 +189,8 @@ REMEDY_ADVICE = _advice(
 
 FLAW_ADVICE = _advice(
     """
-    weil fehlt fehlte fehlten fehlende* fehler falsch kaputt verliert verloren blockier* abbricht abstürz* stürzt undicht
-    leck überschreib* veraltet
+    weil fehlt fehlte fehlten fehlende* fehler falsch kaputt verliert verloren blockier* abbricht abstürz* stürzt
+    undicht leck überschreib* veraltet
     parce_que manque manquait erreur erreurs fausse cassé perd perdu* bloque* plante fuite* écras* obsolète
     porque falta faltaba falla fallan roto pierde* bloquea* fuga sobrescrib* erro falha perde quebra errore fallisce
     потому отсутств* ошибк* ломает* теряет* завис* утечк* падает сбой
