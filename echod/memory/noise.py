@@ -39,7 +39,7 @@ _CONTEXT = re.compile(r"context: *", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt]")
 _FENCE = re.compile(r"`{3}\w*|~{3}\w*")
 _NUMBER_BACKWARDS = re.compile(r"(?:\d[a-z]?[-_]?)+", re.IGNORECASE)  # linear only from the end of the name
-_PASSING_WORD = re.compile(r"\d|^tmp$")
+_PASSING_WORD = re.compile(r"\d{4}|^(?=\D*\d)(?=\d*\D)\w{5,}$|^tmp$")  # dates, times, hashes and ids of one run
 _BELOW_TMP = re.compile(r"\btmp/")
 _COMPLETE = re.compile(r"[.!?:;)\]\"'`\u201d\u2026]\W*$")
 _MAX_LENGTH = 4_000  # characters of a description that are read

@@ -50,7 +50,7 @@ _REMEDY = re.compile(
     r"\b(?:always|never|must(?:n't)?|should(?:n't)?|cannot|can't|don't|do not|instead(?: of)?|avoid|ensure|prefer"
     r"|replace[ds]?|rename[ds]?|use|using|add(?:ed)?|remove[ds]?|change[ds]?|update[ds]?|fix(?:ed|es)?|guard|wrap|escape"
     r"|quote|validate|reject|refuse|canonicali[sz]e|normali[sz]e|set|register|extract|move[ds]?|inject(?:ed)?|require[ds]?"
-    r"|needs?|keep|make|call|pass|check|test|verify|grep|write|run|read|pin|lock|close|reset|retry|initiali[sz]e)\b",
+    r"|needs?|keep|make|call|pass|skip|revert|capture|define|enable|disable|convert|compare|strip|check|test|verify|grep|write|run|read|pin|lock|close|reset|retry|initiali[sz]e)\b",
     re.IGNORECASE,
 )
 _STRONG = re.compile(

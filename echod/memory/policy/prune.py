@@ -135,7 +135,7 @@ class OverLimit(NamedTuple):
     def description(self) -> str:
         """The reasons in a sentence."""
         parts = (
-            (self.protected, f"only you may remove ({', '.join(self.protected_kinds)})"),
+            (self.protected, f"only you may remove ({', '.join(self.protected_kinds) or 'above the first entry'})"),
             (self.pinned, "are pinned"),
             (self.best, "are the best learnings and the most telling observations, which stay"),
             (self.deferred, "are learnings, and a few of those may be removed each day"),
@@ -294,8 +294,6 @@ def _protected_kinds(draft: PruneDraft) -> Iterator[str]:
         yield "entries of an unknown layer"
     if None in remaining:
         yield "text that is no entry"
-    if draft.preamble.strip():
-        yield "text above the first entry"
 
 
 _CHARACTERS_PER_TOKEN = 4
