@@ -23,7 +23,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.edit import with_recurrence
-from echod.memory.model import DEFAULT_CONFIDENCE, Form, Layer
+from echod.memory.model import Form, Layer
 from echod.memory.noise import (
     NoiseItem,
     NoiseJudge,
@@ -63,9 +63,11 @@ def reduce_to_limit(draft: PruneDraft, facts: Facts, today: date) -> None:
     """Apply the steps to a file that is over its limit."""
     if not draft.is_over_limit():
         return
-    draft.add_pointer()
     _remove_empty(draft)
     _tidy_layouts(draft)
+    if not draft.is_over_limit():
+        return  # nothing left that a reader could look for
+    draft.add_pointer()
     _remove_statistics(draft)
     _roll_up(draft)
     _remove_noise(draft, today)
@@ -295,10 +297,9 @@ def learning_values(draft: PruneDraft, facts: Facts) -> dict[int, tuple[float, .
 
 def _standing(status: EntryStatus, facts: Facts) -> float:
     """Return what an entry's use, its confirmation by other roles and its confidence add to its learnings."""
-    confidence = DEFAULT_CONFIDENCE if status.entry.confidence is None else status.entry.confidence
     relevance = status.terms.relevance if status.terms else 0.0
     confirmed = len(facts.confirmations.get(status.id, ()))
-    return 4 * relevance + math.log2(1 + status.history.references) + 2 * min(confirmed, 3) + confidence
+    return 4 * relevance + math.log2(1 + status.history.references) + 2 * min(confirmed, 3) + status.confidence
 
 
 def learning_allowance(learnings: int, archived_today: int, share: float) -> int:
