@@ -314,7 +314,7 @@ def test_a_remedy_outlives_filler_in_other_languages(remedy: str, filler: str) -
 
 def test_a_shortened_observation_keeps_flaw_and_remedy_rather_than_what_many_say() -> None:
     boiler = "RESTRICTED TOOLS: Read, Write, Edit, Glob, Grep, TaskList, SendMessage only."
-    said = f"The lock in `lib/one.py` leaks {'when one more of the callers fails ' * 5}. Close it in finally."
+    said = "The lock in `lib/one.py` leaks" + " when one more of the callers fails" * 3 + ". Close it in finally."
     document = memory_document(
         telling_observation(1).replace("Context: ", f"Context: {boiler} {said} "),
         telling_observation(2).replace("Context: ", f"Context: {boiler} "),
