@@ -27,7 +27,7 @@ from echod.projects.discovery import ProjectLocator
 from echod.runtime.heartbeat import DaemonState, Liveness, read_liveness, write_wake_file
 from echod.runtime.locks import paths_of_running_daemon
 from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.store import layout
 from echod.store.layout import Store
 from echod.store.skipped import find_linked_stores

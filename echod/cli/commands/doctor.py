@@ -41,7 +41,7 @@ from echod.memory.auto_memory.notes import (
 from echod.memory.text import pluralize
 from echod.paths import claude_home
 from echod.runtime.system import read_mounts
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.store.layout import Store
 
 _MAX_ALIKE = 8
