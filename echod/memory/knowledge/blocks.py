@@ -316,8 +316,10 @@ def _to_bullet(lines: Sequence[str]) -> _Bullet:
     nested = [_ITEM_MARK.sub("", line, count=1) for line in below if _ITEM_MARK.match(line)]
     sentences = [s for line in (*split_lead(written), *nested) for s in split_sentences(strip_emphasis(line))]
     names = NameCounts(sentences)
-    remedy = max(range(1, len(sentences)), key=lambda i: (names.judge(sentences[i]).remedy_value, -i), default=0)
-    return _Bullet(strip_emphasis(written), sentences, {0, remedy} if sentences else set(), below)
+    values = [names.judge(sentence).remedy_value for sentence in sentences]
+    best = max(range(1, len(sentences)), key=lambda i: (values[i], -i), default=0)
+    chosen = {0, best} if best and values[best] else set(range(min(1, len(sentences))))
+    return _Bullet(strip_emphasis(written), sentences, chosen, below)
 
 
 def _fill(bullets: Sequence[_Bullet], room: int) -> None:
