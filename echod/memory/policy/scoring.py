@@ -64,7 +64,7 @@ class Facts:
     # Entry id -> the last day on which no rule touches it.
     pinned: Mapping[str, date] = field(default_factory=lambda: MappingProxyType({}))
     learnings_archived_today: int = 0  # learnings of this file that rule `lowest-learning` archived today
-    # Entry id -> the roles in which the same lesson was found. Its own is among them if another entry of it says so.
+    # Entry id -> the roles in which the same lesson was found, its own if another entry of it has the lesson too.
     confirmations: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     # Entries all of whose evidence is gone, as the last check found it.
     evidence_gone: frozenset[str] = frozenset()
