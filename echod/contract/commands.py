@@ -180,6 +180,7 @@ class ExplainReport(NamedTuple):
     role: str
     rules: tuple[RuleInfo, ...] = ()
     confirmed_by: tuple[str, ...] = ()
+    confidence: float | None = None
     evidence: tuple[ChangedEvidence, ...] = ()
     verdict: str = ""
     weights: ScoreTermsInfo | None = None

@@ -100,6 +100,7 @@ def _explain_report(
             for rule in explanation.rules
         ),
         confirmed_by=explanation.confirmed_by,
+        confidence=round(explanation.confidence, 3),
         evidence=evidence,
         verdict=explanation.verdict,
         weights=ScoreTermsInfo(policy.importance_weight, policy.relevance_weight, policy.recency_weight),
@@ -113,7 +114,11 @@ def _explain_lines(report: ExplainReport, hidden: tuple[RuleInfo, ...]) -> Itera
     yield f"{report.layer or 'unknown layer'}, in {role_label(report.role)}  {short_path(report.store)}"
     yield f"verified {report.verified}, {pluralize(report.references, 'reference')}"
     if report.confirmed_by:
-        yield wrap(f"the same lesson was learned in {', '.join(report.confirmed_by)}, which protects it")
+        roles = ", ".join(report.confirmed_by)
+        yield wrap(
+            f"the same lesson was learned in {roles}, which protects it and raises its confidence to "
+            f"{report.confidence:.2f}"
+        )
     if report.pinned:
         yield f"pinned until {report.pinned}: no rule removes it"
     if report.evidence:
