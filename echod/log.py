@@ -10,6 +10,11 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import structlog
+
 if TYPE_CHECKING:
     from structlog.stdlib import BoundLogger
 
@@ -44,7 +49,6 @@ class Logger:
     def _bound(self) -> BoundLogger:
         while _pending:
             _pending.pop()()
-        import structlog  # noqa: PLC0415  slow to load
 
         bound_logger: BoundLogger = structlog.get_logger(self._name)
         return bound_logger

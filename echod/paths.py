@@ -17,6 +17,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.errors import ConfigurationError, StateError, os_reason
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import hashlib
+
+    import platformdirs
 
 APP_NAME = "echod"
 ENV_PREFIX = "ECHOD_"
@@ -250,8 +256,6 @@ def _user_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Pa
 
 def _platform_directory(environ: Mapping[str, str], directory: _UserDirectory) -> Path:
     """Return the directory by the rules of the platform. On Linux, loading them would take longer than a search."""
-    import platformdirs  # noqa: PLC0415  see above
-
     try:
         found: Path = getattr(platformdirs, f"user_{directory.kind}_path")(APP_NAME)
     except RuntimeError:  # there is no home directory in the environment
@@ -271,8 +275,6 @@ def conversations_name(project: Path) -> str:
 
 
 def _digest(data: bytes) -> str:
-    import hashlib  # noqa: PLC0415  loads OpenSSL, which takes as long as a search
-
     return hashlib.sha256(data).hexdigest()
 
 

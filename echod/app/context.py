@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from echod.clock import local_date
 from echod.inbox.spool import Spool
 from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
+from echod.lazy_imports import lazy_imports
 from echod.packs.installed import PackLocations
 from echod.paths import Paths, claude_home, codex_home
 from echod.projects import registry
@@ -23,7 +23,7 @@ from echod.projects.settings import MaintenancePolicy, ProjectSettings, ProjectS
 from echod.scheduler.gate import ProjectGate
 from echod.scheduler.needs import NeedSettings
 from echod.sessions.needs import SessionProjects
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.fingerprints import FingerprintStore
@@ -38,8 +38,11 @@ from echod.store.limits import EngineLimits
 from echod.store.reader import StoreReader
 from echod.workflows import GateLimits, SystemProcessTable
 
-if TYPE_CHECKING:
-    from echod.sessions.needs import HostState, SessionNeedFinder  # see `session_need_finder`
+with lazy_imports(__name__):
+    import psutil
+
+    from echod.sessions import needs, text_search, transcripts
+
 
 _START_TOLERANCE_SECONDS = 2.0
 
@@ -111,15 +114,13 @@ class ReadContext:
         return SessionProjects(self.paths, self.settings.sessions, self._settings_of)
 
     @cached_property
-    def session_need_finder(self) -> SessionNeedFinder:
+    def session_need_finder(self) -> needs.SessionNeedFinder:
         """The finder of sessions that have to be archived."""
         # Most users archive no conversations, and their commands load nothing for it.
-        from echod.sessions.needs import SessionNeedFinder  # noqa: PLC0415
-        from echod.sessions.transcripts import TranscriptFinder  # noqa: PLC0415
 
-        return SessionNeedFinder(
+        return needs.SessionNeedFinder(
             self.session_projects,
-            TranscriptFinder(self.claude_home, self._codex_home),
+            transcripts.TranscriptFinder(self.claude_home, self._codex_home),
             self.session_log,
             idle_seconds=self.settings.sessions.idle_minutes * 60,
             summarises=bool(self.settings.sessions.summary_command),
@@ -130,32 +131,27 @@ class ReadContext:
         """The transcripts that were read."""
         return None if self._database is None else SessionLog(self._database)
 
-    def host_state(self, project: Path, now: float) -> HostState:
+    def host_state(self, project: Path, now: float) -> needs.HostState:
         """Return what the host still has of a project's conversations."""
-        from echod.sessions.needs import HostState  # noqa: PLC0415  see `session_need_finder`
-
         enabled = bool(self.session_projects.enabled([project]))
         waiting = self.session_need_finder.waiting(project, now) if enabled else ()
-        return HostState(project, enabled, waiting, self.host_days)
+        return needs.HostState(project, enabled, waiting, self.host_days)
 
     def collect_notices(self, store: Store, now: float) -> Notices:
         """Return the items for the user in a store's journal, and one if the project's curated memory is full."""
         notices = self.reader.collect_notices(store)
         if not self.session_projects.enabled([store.project]):
             return notices
-        from echod.sessions.text_search import full_memory_notice  # noqa: PLC0415  see `session_need_finder`
 
         if layout.find_stores_in_resolved_root(store.project)[:1] != (store,):
             return notices  # a project with two stores has one such item
-        full = full_memory_notice(self.session_projects.root(store.project), local_date(now))
+        full = text_search.full_memory_notice(self.session_projects.root(store.project), local_date(now))
         return notices if full is None else notices._replace(notices=(*notices.notices, full))
 
     @property
     def host_days(self) -> int:
         """For how many days the host keeps transcripts, by its own settings."""
-        from echod.sessions.transcripts import host_retention_days  # noqa: PLC0415  see `session_need_finder`
-
-        return host_retention_days(self.claude_home)
+        return transcripts.host_retention_days(self.claude_home)
 
     def _settings_of(self, project: Path) -> ProjectSettings:
         return self.project_settings.read(project).settings
@@ -260,8 +256,6 @@ def open_read_context(
 
 def process_is_alive(process: ProcessIdentity) -> bool:
     """Return whether the process that claimed a job is alive; True if that is unknown."""
-    import psutil  # noqa: PLC0415  slow to load, and usually no job runs
-
     try:
         return abs(psutil.Process(process.pid).create_time() - process.started) < _START_TOLERANCE_SECONDS
     except psutil.NoSuchProcess:

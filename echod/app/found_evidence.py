@@ -20,12 +20,18 @@ from echod.clock import local_date
 from echod.contract.search import EvidenceInfo
 from echod.errors import StateError
 from echod.files import file_version
+from echod.lazy_imports import lazy_imports
 from echod.paths import Paths
 from echod.search.documents import DocumentKind
 from echod.search.finder import DocumentFinder, FoundDocument, StoredState
 from echod.state.database import Database
 from echod.state.fingerprints import FingerprintStore
 from echod.store.git import read_commit
+
+with lazy_imports(__name__):
+    from echod.evidence import verifier as verifier_module
+    from echod.memory.solutions import promotion
+    from echod.remembrance import library
 
 if TYPE_CHECKING:
     from echod.evidence.verifier import CheckedCitation, EvidenceVerifier
@@ -87,11 +93,9 @@ class EvidenceReader:
         return tuple(EvidenceInfo(one.cite, one.state.value, one.at) for one in checked)
 
     def _verify(self, found: FoundDocument) -> tuple[CheckedCitation, ...]:
-        from echod.evidence.verifier import EvidenceVerifier  # noqa: PLC0415  loads what reads a repository
-
         verifier = self._verifiers.get(found.project)
         if verifier is None:
-            verifier = self._verifiers[found.project] = EvidenceVerifier(Path(found.project), self._now)
+            verifier = self._verifiers[found.project] = verifier_module.EvidenceVerifier(Path(found.project), self._now)
         stored = {}
         if self._fingerprints is not None and found.kind is DocumentKind.MEMORY:
             fingerprints = self._fingerprints.read(found.store, found.role, found.id)
@@ -159,14 +163,11 @@ class EvidenceReader:
 
 
 def _check_entry(found: FoundDocument) -> tuple[EvidenceInfo, ...]:
-    from echod.memory.solutions.promotion import parse_reference  # noqa: PLC0415  loads what most searches do without
-    from echod.remembrance.library import find_entry_state  # noqa: PLC0415  as above
-
-    reference = parse_reference(found.source)
+    reference = promotion.parse_reference(found.source)
     if reference is None or not reference.is_complete:
         return ()
     cite = f"{reference.path}#{reference.entry_id}"
-    return (EvidenceInfo(cite, find_entry_state(Path(found.project), reference).state.value),)
+    return (EvidenceInfo(cite, library.find_entry_state(Path(found.project), reference).state.value),)
 
 
 def _day(found: FoundDocument) -> date | None:

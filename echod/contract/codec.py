@@ -14,6 +14,11 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Annotated, Any, TypeVar
 
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import json
+
 SCHEMA = 1
 
 Timestamp = Annotated[float, "time"]
@@ -36,8 +41,6 @@ def to_json(report: Any) -> str:
 
 
 def _json() -> ModuleType:
-    import json  # noqa: PLC0415  many readers of the contract print no JSON
-
     return json
 
 

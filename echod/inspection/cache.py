@@ -28,12 +28,16 @@ from echod import __version__
 from echod.errors import GARBLED_ERRORS
 from echod.files import FileVersion, file_version, read_regular, write_runtime_file
 from echod.isolation import left_alone_text
+from echod.lazy_imports import lazy_imports
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document, Layer
 from echod.memory.policy_model import PolicySettings, PruneExtent
 from echod.state.entries import EntryStore
 from echod.store.layout import Role
+
+with lazy_imports(__name__):
+    from echod.inspection import inspect as inspect_module
 
 if TYPE_CHECKING:
     from echod.memory.policy import OverLimit  # takes long to load
@@ -240,16 +244,14 @@ class InspectionCache:
         record = self._record(name, version)
         dated = record.plan
         if dated is None or (dated.day, dated.policy) != (today, policy) or (record_entries and not dated.recorded):
-            from echod.inspection.inspect import Recorded, plan_maintenance  # noqa: PLC0415  takes long to load
-
             _, document = self._read(file, record)
             plan = None
             if document is not None:
-                recorded = Recorded.NOTHING
+                recorded = inspect_module.Recorded.NOTHING
                 if record_entries:
                     is_due = self._is_evidence_due(name, time.monotonic())
-                    recorded = Recorded.ALL_EVIDENCE if is_due else Recorded.NEW_EVIDENCE
-                plan = plan_maintenance(role, file, document, entries, policy, today, recorded=recorded)
+                    recorded = inspect_module.Recorded.ALL_EVIDENCE if is_due else inspect_module.Recorded.NEW_EVIDENCE
+                plan = inspect_module.plan_maintenance(role, file, document, entries, policy, today, recorded=recorded)
             dated = record.plan = _DatedPlan(today, policy, record_entries, plan)
         return dated.plan
 
@@ -300,10 +302,9 @@ class InspectionCache:
         if self._last_read is not None and self._last_read[:2] == (name, record.version):
             record.inspection, document = self._last_read[2:]
             return record.inspection, document
-        from echod.inspection.inspect import inspect_file  # noqa: PLC0415  takes long to load, and few files change
 
         data = read_regular(file, MAX_FILE_BYTES)
-        inspection, document = inspect_file(file, record.version, data)
+        inspection, document = inspect_module.inspect_file(file, record.version, data)
         if record.inspection is None:
             record.inspection = inspection
             self.dirty = True

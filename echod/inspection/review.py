@@ -22,6 +22,7 @@ from echod.clock import local_date, local_datetime
 from echod.errors import EchodError
 from echod.files import VersionedCache
 from echod.inspection.cache import FileInspection, InspectionCache, MaintenancePlan
+from echod.lazy_imports import lazy_imports
 from echod.log import get_logger
 from echod.memory.model import Layer
 from echod.projects.settings import MaintenancePolicy
@@ -32,6 +33,9 @@ from echod.store import layout
 from echod.store.journal.notices import Notices, Question
 from echod.store.layout import Role, Store, original_findings_name
 from echod.store.reader import StoreReader
+
+with lazy_imports(__name__):
+    from echod.inspection import inspect
 
 FIRST_PRUNE_HOLD_SECONDS = 86_400.0
 """How long the first prune of a memory file waits for the user if it would remove much (`PruneExtent.hold_reason`)."""
@@ -375,9 +379,7 @@ class ReviewCollector:
             return ()
 
         def open_items() -> tuple[OpenReviewItem, ...]:
-            from echod.inspection.inspect import open_question_items  # noqa: PLC0415  takes long to load
-
-            return tuple(open_question_items(role, questions, self._entries))
+            return tuple(inspect.open_question_items(role, questions, self._entries))
 
         with suppress(OSError):  # the status reports it
             return self._question_caches[role.store.key].get_or_compute(role, (version, questions), open_items)

@@ -25,10 +25,14 @@ from datetime import date
 from functools import partial
 from typing import NamedTuple, TypeVar
 
+from echod.lazy_imports import lazy_imports
 from echod.memory.document import VersionParser, parse_block
 from echod.memory.identity import align, align_additions, block_content, block_contents, block_heading
 from echod.memory.merge import MergeFailure, merge_lines
 from echod.memory.model import Block, Document, Unreadable
+
+with lazy_imports(__name__):
+    import json
 
 T = TypeVar("T", bound=Hashable)
 
@@ -231,8 +235,6 @@ def _records(data: bytes) -> list[bytes]:
 
 def _text_length(header: bytes | None) -> int:
     """Return the length in bytes of the text behind a record's line, as far as the line has it."""
-    import json  # noqa: PLC0415  memory files need none
-
     try:
         fields = json.loads(header or b"{}")
     except (ValueError, RecursionError):

@@ -12,6 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import yaml
+
 _MAX_FRONT_MATTER = 64 * 1024
 _MAX_LINES = 200
 _MAX_LINE_LENGTH = 10_000
@@ -94,8 +99,6 @@ def _unquoted(value: str) -> str:
 
 def load_yaml_fields(front: str) -> Mapping[str, object] | None:
     """Return the values of front matter, as YAML without its delimiters; None if it is not a mapping."""
-    import yaml  # noqa: PLC0415  loading it delays every command, and few read such files
-
     if len(front) > _MAX_FRONT_MATTER:
         return None
     try:

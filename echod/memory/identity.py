@@ -19,7 +19,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from echod.lazy_imports import lazy_imports
 from echod.memory.model import Block, Document, Entry
+
+with lazy_imports(__name__):
+    import difflib
+    import hashlib
+    import json
 
 ID_LENGTH = 12
 """Hex digits of an id. Among 10,000 entries of one project two collide by chance once in five million projects."""
@@ -112,15 +118,11 @@ def _identity_key(entry: Entry) -> _IdentityKey:
 
 
 def _digest(*parts: str | int) -> str:
-    import json  # noqa: PLC0415  git waits for the merge driver, which needs no ids
-
     # JSON separates the parts, so that a title is never confused with a title and a date.
     return _sha256(json.dumps(parts))[:ID_LENGTH]
 
 
 def _sha256(text: str) -> str:
-    import hashlib  # noqa: PLC0415  as above
-
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -210,9 +212,8 @@ def _is_edited(one: Block, other: Block) -> bool:
     words, others = (block_content(block).partition("\n")[2].split()[:_MAX_COMPARED_WORDS] for block in (one, other))
     if not words or not others:
         return True  # a heading that got its text later
-    from difflib import SequenceMatcher  # noqa: PLC0415  rarely needed, and git waits for the merge driver
 
-    matcher = SequenceMatcher(None, words, others, autojunk=False)
+    matcher = difflib.SequenceMatcher(None, words, others, autojunk=False)
     common = sum(match.size for match in matcher.get_matching_blocks())
     return 2 * common > min(len(words), len(others))
 

@@ -16,6 +16,7 @@ from collections.abc import Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
+from echod.lazy_imports import lazy_imports
 from echod.memory.document import parse
 from echod.memory.identity import (
     BlockKey,
@@ -27,6 +28,9 @@ from echod.memory.identity import (
     numbered_keys,
 )
 from echod.memory.model import Block, Document, Unreadable
+
+with lazy_imports(__name__):
+    from echod.memory import lineage
 
 _Edit = tuple[int, int, list[str]]
 _NO_BLOCK = Block("", None)
@@ -244,10 +248,10 @@ def _has_same_content(one: Block, other: Block) -> bool:
 
 
 def _edits(before: list[str], after: list[str]) -> list[_Edit]:
-    from echod.memory.lineage import diff_lines  # noqa: PLC0415  few merges of git need it
-
     closed = [line.rstrip("\r\n") for line in before], [line.rstrip("\r\n") for line in after]
-    return [(change.start, change.end, after[change.new_start : change.new_end]) for change in diff_lines(*closed)]
+    return [
+        (change.start, change.end, after[change.new_start : change.new_end]) for change in lineage.diff_lines(*closed)
+    ]
 
 
 def _overlap(one: _Edit, other: _Edit) -> bool:

@@ -23,6 +23,7 @@ from echod.clock import local_datetime
 from echod.errors import os_reason
 from echod.files import FileVersion, file_version
 from echod.isolation import isolated
+from echod.lazy_imports import lazy_imports
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document
 from echod.memory.packs.manifest import (
@@ -50,6 +51,9 @@ from echod.packs.registries import (
 from echod.store.errors import as_store_error
 from echod.store.fs import Dir, open_dir
 from echod.store.layout import MANIFESTS, MEMORY, Role, Store, global_role, global_store, packs_store
+
+with lazy_imports(__name__):
+    from echod.memory import document as document_module
 
 _SYMLINK_REASON = "it is a symbolic link, which echod does not follow"
 
@@ -162,10 +166,8 @@ def _with_memory(packs: Dir, pack: InstalledPack) -> InstalledPack:
 
 def _with_problem(pack: InstalledPack) -> InstalledPack:
     """Add what is wrong about manifest and file together."""
-    from echod.memory.document import parse  # noqa: PLC0415  `echod status` loads this module and rarely parses
-
     problem = pack.problem
-    document = None if pack.memory is None else parse(pack.memory)
+    document = None if pack.memory is None else document_module.parse(pack.memory)
     if problem is None and pack.manifest is not None and pack.memory is None:
         problem = f"The doc pack {pack.stack} has a manifest, but its file is missing."
     elif problem is None and pack.manifest is None:

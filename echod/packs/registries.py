@@ -19,9 +19,13 @@ from typing import NamedTuple
 
 from echod.errors import os_reason
 from echod.isolation import isolated
+from echod.lazy_imports import lazy_imports
 from echod.memory.packs.manifest import REGISTRY_SIZE_LIMIT, PackListing, read_registry
 from echod.store.fs import open_dir
 from echod.store.layout import MEMORY
+
+with lazy_imports(__name__):
+    from echod.memory.packs import elevation
 
 SHIPPED_REGISTRY = Path(__file__).parent / "data"
 """The registry that comes with echod."""
@@ -106,8 +110,6 @@ def _read_registry(root: Path) -> PackRegistry:
 
 def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> AvailablePack | None:
     """Return the pack with its text; None where it cannot be used. Adds every problem to `problems`."""
-    from echod.memory.packs.elevation import check_pack  # noqa: PLC0415  slow to load, and few users have packs
-
     path, skipped = root / listing.stack / MEMORY, f"The pack {listing.stack} is skipped:"
     try:
         with open_dir(root, (listing.stack,)) as directory:
@@ -118,7 +120,7 @@ def _read_pack(root: Path, listing: PackListing, problems: list[str]) -> Availab
     if len(data) > PACK_SIZE_LIMIT:
         problems.append(f"{skipped} {path} is larger than {PACK_SIZE_LIMIT >> 20} MiB.")
         return None
-    text, faults = check_pack(data, listing.stack)
+    text, faults = elevation.check_pack(data, listing.stack)
     if text is None:
         problems += [f"{skipped} {path} {fault}" for fault in faults]
         return None

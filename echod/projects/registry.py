@@ -19,6 +19,7 @@ from typing import Final, NamedTuple
 
 from echod.errors import GARBLED_ERRORS, ConfigurationError, StateError, UsageError, os_reason
 from echod.files import read_regular, write_private_durable
+from echod.lazy_imports import lazy_imports
 from echod.log import get_logger
 from echod.paths import (
     PRIVATE_FILE_MODE,
@@ -29,6 +30,9 @@ from echod.paths import (
     not_utf8_message,
 )
 from echod.store.layout import STORE_DIRS
+
+with lazy_imports(__name__):
+    import filelock
 
 LOCK_SECONDS: Final = 10.0
 MAX_FILE_BYTES: Final = 4 * 1024 * 1024
@@ -108,19 +112,17 @@ class LineFile:
         Raises:
             StateError: the file cannot be read or written, or another process keeps it locked.
         """
-        from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and readers need none
-
         lock_file = self.path.with_name(f"{self.path.name}.lock")
         try:
             make_private_directory(self.path.parent)
-            with FileLock(lock_file, timeout=self._lock_seconds, mode=PRIVATE_FILE_MODE):
+            with filelock.FileLock(lock_file, timeout=self._lock_seconds, mode=PRIVATE_FILE_MODE):
                 before = self.read()
                 lines = list(before)
                 yield lines
                 if tuple(lines) != before:
                     target = Path(os.path.realpath(self.path))  # a user's own link stays a link
                     write_private_durable(target, os.fsencode("".join(f"{line}\n" for line in lines)))
-        except Timeout as error:
+        except filelock.Timeout as error:
             raise StateError(f"{self.path} is being changed by another process; try again in a moment.") from error
         except OSError as error:
             raise _state_error(self.path, "written", error) from error

@@ -15,6 +15,11 @@ from typing import Final
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from echod.memory import redact
+
 MAX_DEPTH: Final = 64
 MAX_VALUES: Final = 20_000
 """Composing takes a kilobyte for each, and a file of 256 KiB can have a hundred thousand of them."""
@@ -77,9 +82,7 @@ class Section:
         return value
 
     def _warn(self, key: str, message: str) -> None:
-        from echod.memory.redact import redact  # noqa: PLC0415  slow to load, and most files have no mistake
-
-        message = redact(message).text
+        message = redact.redact(message).text
         shown = message if len(message) <= _MAX_SHOWN_CHARACTERS else f"{message[:_MAX_SHOWN_CHARACTERS]}..."
         self.warnings.append(f"{self._file}: {_SECTION_KEY}.{key} is ignored: {shown}.")
 

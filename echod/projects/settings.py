@@ -15,10 +15,14 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from echod.files import FileVersion, VersionedCache, file_version, read_regular
+from echod.lazy_imports import lazy_imports
 from echod.memory.policy_model import PolicySettings
 from echod.state.job import JobKind
 from echod.store.layout import Role
-from echod.workflows.markers.edits import may_track
+from echod.workflows.markers.activity import may_track
+
+with lazy_imports(__name__):
+    from echod.projects import section as section_module
 
 SETTINGS_FILES: Final = (
     (".rune", "talisman.yml"),
@@ -118,11 +122,9 @@ def _read_settings_file(directory: Path, name: str) -> bytes | None:
 
 
 def _parse_settings(data: bytes, file: Path) -> LoadedProjectSettings:
-    from echod.projects.section import SectionError, read_section  # noqa: PLC0415  yaml; most projects have no file
-
     try:
-        section = read_section(data, file)
-    except SectionError as error:
+        section = section_module.read_section(data, file)
+    except section_module.SectionError as error:
         return _not_read(file, str(error))
     settings = ProjectSettings(
         consolidate=section.boolean("consolidate") is not False,

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.files import file_version
+from echod.lazy_imports import lazy_imports
 from echod.search.documents import (
     DocumentKind,
     DocumentScope,
@@ -18,6 +19,10 @@ from echod.search.documents import (
     read_whole,
 )
 from echod.store.layout import ARCHIVE, SOLUTIONS, is_real_directory
+
+with lazy_imports(__name__):
+    from echod.memory.solutions import document as document_module
+    from echod.remembrance import library
 
 _MAX_DEPTH: Final = 4
 _SUFFIX: Final = ".md"
@@ -72,13 +77,10 @@ class SolutionSource(NamedTuple):
 
 
 def _read(file: Path, data: bytes) -> Iterator[SearchDocument]:
-    from echod.memory.solutions.document import UnreadableSolution  # noqa: PLC0415  loads the parser, which most searches do without
-    from echod.remembrance.library import read_document  # noqa: PLC0415  as above
-
-    document = read_document(file, data)
+    document = library.read_document(file, data)
     if document is None:
         return
-    if isinstance(document, UnreadableSolution):
+    if isinstance(document, document_module.UnreadableSolution):
         raise UnreadableFileError(f"{file.name} is not searched. {document.reason}")
     # The title too, because an excerpt may begin anywhere.
     notice = f"Superseded by {document.superseded_by}\n\n" if document.superseded_by else ""

@@ -25,8 +25,12 @@ from typing import NamedTuple
 from echod import __version__
 from echod.clock import local_datetime
 from echod.errors import GARBLED_ERRORS, EchodError, StateError
+from echod.lazy_imports import lazy_imports
 from echod.paths import PRIVATE_FILE_MODE, Paths
 from echod.runtime.system import find_process
+
+with lazy_imports(__name__):
+    import filelock
 
 MAX_OWNER_BYTES = 4096
 _MAX_PID = (1 << 31) - 1
@@ -207,8 +211,6 @@ def worker_lock(
 def _acquire(
     path: Path, owner: LockOwner, seconds: float, cancelled: Callable[[], bool] | None = None
 ) -> Iterator[HeldLock | None]:
-    from filelock import FileLock, Timeout  # noqa: PLC0415  (slow to load, and readers of a lock do without)
-
     held_lock = HeldLock(path)
 
     def write_owner(descriptor: int) -> None:
@@ -218,12 +220,14 @@ def _acquire(
         held_lock._descriptor = descriptor  # noqa: SLF001  (ours; borrowed from the lock until it is released)
 
     # Not thread_local: other threads call is_current.
-    lock = FileLock(path, mode=PRIVATE_FILE_MODE, thread_local=False, preserve_lock_file=True, on_acquired=write_owner)
+    lock = filelock.FileLock(
+        path, mode=PRIVATE_FILE_MODE, thread_local=False, preserve_lock_file=True, on_acquired=write_owner
+    )
     try:
         path.parent.stat()  # filelock would create a missing directory itself, and not a private one
         _require_plain_file(path)
         lock.acquire(timeout=seconds, cancel_check=cancelled)
-    except Timeout:
+    except filelock.Timeout:
         yield None
         return
     except OSError as error:

@@ -12,6 +12,11 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import psutil
+
 MIN_FREE_BYTES = 32 << 20
 """Below this, the blobs of one commit of the largest files may not fit any more."""
 
@@ -108,8 +113,6 @@ def _boot_id() -> str:
 
 
 def _find_with_psutil(pid: int) -> RunningProcess | None:
-    import psutil  # noqa: PLC0415  (38 ms, and Linux does without)
-
     try:
         process = psutil.Process(pid)
         status, started = process.status(), process.create_time()

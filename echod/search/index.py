@@ -22,11 +22,15 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from echod.files import file_version
+from echod.lazy_imports import lazy_imports
 from echod.log import get_logger
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError
 from echod.search.ranking import TermCache
 from echod.search.schema import BUILD, CREATE_STATEMENTS, SCHEMA_VERSION
+
+with lazy_imports(__name__):
+    from echod.search import writer
 
 if TYPE_CHECKING:
     from echod.search.writer import FileContent
@@ -206,8 +210,6 @@ class SearchIndex:
 
 
 def _writer() -> ModuleType:
-    from echod.search import writer  # noqa: PLC0415  loads the redaction rules, which most searches do without
-
     return writer
 
 

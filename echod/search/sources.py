@@ -18,9 +18,14 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from echod.files import file_version, open_regular
+from echod.lazy_imports import lazy_imports
 from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
 from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, read_whole
 from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, ROLE_NAME, Store, find_roles, global_root
+
+with lazy_imports(__name__):
+    from echod.memory.conversation import archive as archive_module
+    from echod.search import memory_documents
 
 _GLOBAL_ROLES_EXCLUDED: Final = frozenset({"doc-packs", "manifests"})
 _SUFFIX: Final = ".md"
@@ -178,8 +183,6 @@ def _path(path: str) -> Path:
 
 
 def _reader() -> ModuleType:
-    from echod.search import memory_documents  # noqa: PLC0415  loads the parser, which most searches do without
-
     return memory_documents
 
 
@@ -245,10 +248,8 @@ class ConversationSource(NamedTuple):
 
     def read_documents(self, file: Path, data: bytes) -> Sequence[SearchDocument]:
         """Return the conversation of an archive in one or more parts."""
-        from echod.memory.conversation.archive import parse_header, read_summary  # noqa: PLC0415  only a changed file
-
         text = data.decode("utf-8", "replace")
-        header, summary = parse_header(text), " ".join(read_summary(text).split())
+        header, summary = archive_module.parse_header(text), " ".join(archive_module.read_summary(text).split())
         start = max(0, text.find("\n# Conversation "))
         documents = []
         for number, (line, part) in enumerate(_parts(text, start)):

@@ -16,8 +16,12 @@ from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, cast
 
 from echod.files import open_regular
+from echod.lazy_imports import lazy_imports
 from echod.memory.conversation import claude, codex
 from echod.memory.conversation.model import RecordFacts, RecordReading
+
+with lazy_imports(__name__):
+    import zstandard  # an extra, and few transcripts are compressed
 
 CHUNK_BYTES: Final = 1 << 20
 MAX_LINE_BYTES: Final = 64 << 20
@@ -184,12 +188,12 @@ def open_transcript(path: Path) -> BinaryIO:
 
 def _decompress(file: BinaryIO) -> BinaryIO:
     try:
-        import zstandard  # noqa: PLC0415  an extra, and few transcripts are compressed
+        decompressor = zstandard.ZstdDecompressor()
     except ImportError as error:
         raise UnreadableTranscriptError("it is compressed; to read it, install echod with its extra `zstd`") from error
     target = cast("BinaryIO", tempfile.TemporaryFile())  # noqa: SIM115  the caller closes it
     try:
-        zstandard.ZstdDecompressor().copy_stream(file, target)
+        decompressor.copy_stream(file, target)
     except zstandard.ZstdError as error:
         target.close()
         raise UnreadableTranscriptError("it is damaged") from error

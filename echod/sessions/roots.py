@@ -24,9 +24,15 @@ from typing import NamedTuple
 
 from echod.errors import EchodError, os_reason
 from echod.files import read_regular, write_private_durable
+from echod.lazy_imports import lazy_imports
 from echod.memory.conversation.index import DEFAULT_ENTRIES, INDEX_START, MAX_ENTRIES, MIN_ENTRIES, row_numbers
 from echod.memory.conversation.model import archive_name, archive_number
 from echod.paths import PRIVATE_DIR_MODE, conversations_name
+
+with lazy_imports(__name__):
+    import tomllib
+
+    import filelock
 
 MEMORY_DIRECTORY = "memory"
 CONVERSATIONS = "conversations"
@@ -170,7 +176,6 @@ class SessionRoot:
         """Return the settings of the directory. A file that cannot be used gives the defaults and the problem."""
         if not os.path.lexists(self.memory / CONFIG):
             return RootConfig()
-        import tomllib  # noqa: PLC0415  slow to load, and few directories have the file
 
         try:
             data = read_regular(self.memory / CONFIG, _MAX_CONFIG_BYTES, follow_symlinks=False)
@@ -246,14 +251,12 @@ class SessionRoot:
             RootBusyError: another process held it for too long.
             SessionError: the lock cannot be used.
         """
-        from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load, and readers do without
-
         try:
             self._make_directory(self.private)
-            lock = FileLock(self.private / "lock", mode=0o600, timeout=_LOCK_SECONDS, preserve_lock_file=True)
+            lock = filelock.FileLock(self.private / "lock", mode=0o600, timeout=_LOCK_SECONDS, preserve_lock_file=True)
             with lock:
                 yield
-        except Timeout as error:
+        except filelock.Timeout as error:
             raise RootBusyError(f"Another process is writing archives in {self.memory}. Try again.") from error
         except OSError as error:
             if error.errno in (errno.ENOSPC, errno.EDQUOT):

@@ -21,9 +21,15 @@ from typing import Any, Final, TypeAlias
 from echod import __version__
 from echod.errors import GARBLED_ERRORS, ConfigurationError
 from echod.files import file_version, insecure_file_warnings, open_regular, write_private
+from echod.lazy_imports import lazy_imports
 from echod.paths import ENV_PREFIX, PATH_VARIABLES, all_defaults
 from echod.settings import schema
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
+
+with lazy_imports(__name__):
+    import subprocess
+
+    from echod.settings import loader  # pydantic takes 170 ms to load
 
 Check: TypeAlias = Callable[[Path, Mapping[str, str]], Settings]
 _Key: TypeAlias = list[Any]
@@ -40,15 +46,11 @@ _CHECK_SECONDS: Final = 30.0
 
 def check_in_process(file: Path, environ: Mapping[str, str]) -> Settings:
     """Check the settings in this process, which loads pydantic; see `load_settings`."""
-    from echod.settings.loader import load_settings  # noqa: PLC0415  pydantic takes 170 ms to load
-
-    return load_settings(file, environ)
+    return loader.load_settings(file, environ)
 
 
 def check_in_child(file: Path, environ: Mapping[str, str]) -> Settings:
     """Check the settings in a child process, for a daemon that would keep pydantic's 20 MB for its whole life."""
-    import subprocess  # noqa: PLC0415  10 ms, and the cache mostly has the settings
-
     # -P: what is in the working directory is not imported.
     command = [sys.executable, "-P", "-m", "echod.settings.loader", str(file)]
     try:
@@ -137,6 +139,5 @@ def unknown_variable_warnings(environ: Mapping[str, str]) -> tuple[str, ...]:
     unknown = sorted(names - schema.known_variables()) if names else []
     if not unknown:
         return ()
-    from echod.settings.loader import variable_suggestion  # noqa: PLC0415  difflib, for mistakes only
 
-    return tuple(f"{name} is not a setting of echod{variable_suggestion(name) or '.'}" for name in unknown)
+    return tuple(f"{name} is not a setting of echod{loader.variable_suggestion(name) or '.'}" for name in unknown)

@@ -18,8 +18,12 @@ from types import TracebackType
 from typing import Final, Self
 
 from echod.errors import StateError, os_reason
+from echod.lazy_imports import lazy_imports
 from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 from echod.state.schema import CREATE_STATEMENTS, SCHEMA_VERSION
+
+with lazy_imports(__name__):
+    from echod.state import decisions
 
 BUSY_TIMEOUT_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.02
@@ -307,9 +311,8 @@ def _create_tables(connection: sqlite3.Connection, path: Path) -> None:
             if _schema_version(connection) == 0:
                 for statement in CREATE_STATEMENTS:
                     connection.execute(statement)
-                from echod.state.decisions import restore_decisions  # noqa: PLC0415  only a new file needs it
 
-                restore_decisions(connection, path)
+                decisions.restore_decisions(connection, path)
                 connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
             connection.execute("COMMIT")
         except BaseException:

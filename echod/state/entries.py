@@ -16,16 +16,20 @@ from datetime import date, timedelta
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
+from echod.lazy_imports import lazy_imports
 from echod.memory.model import Layer
 from echod.state.database import Database
 from echod.state.decisions import QuestionSubjects, ReviewAnswers, save_all_decisions, save_decisions
 from echod.state.workflow_log import SELECT_REFERENCING_RUNS, active_days, count_runs_since, recent_runs
 
+with lazy_imports(__name__):
+    from echod.memory.policy import scoring
+    from echod.state import entry_ids
+    from echod.state import fingerprints as fingerprints_module
+
 if TYPE_CHECKING:  # both modules import the redaction rules and policies, which readers of pins do not need
     from echod.memory.entry_matching import PresentEntry
-    from echod.memory.policy.scoring import Facts
     from echod.state.entry_ids import EntryChanges
-    from echod.state.fingerprints import FingerprintStore
 
 REMOVED_ENTRY_DAYS = 180
 """How long the data of a removed entry is kept. Longer than any pin lasts, and than an undo is possible."""
@@ -82,11 +86,9 @@ class EntryStore:
         return QuestionSubjects(self._database)
 
     @property
-    def fingerprints(self) -> FingerprintStore:
+    def fingerprints(self) -> fingerprints_module.FingerprintStore:
         """The fingerprints of the lines that entries cite."""
-        from echod.state.fingerprints import FingerprintStore  # noqa: PLC0415  few readers of entries need it
-
-        return FingerprintStore(self._database)
+        return fingerprints_module.FingerprintStore(self._database)
 
     # Presence
 
@@ -327,15 +329,13 @@ class EntryStore:
         relevance_days: int,
         present: Iterable[PresentEntry] | None = None,
         ids: Iterable[str] | None = None,
-    ) -> Facts:
+    ) -> scoring.Facts:
         """Return the recorded facts about the entries of a role, from one state of the database.
 
         Workflows and sessions count for `relevance_days`. With `present`, the entries of the memory file, the facts are
         restricted to them and use their ids in the file, also where these changed since the last record. Otherwise the
         recorded ids are used; `ids` restricts the facts to these, else they cover all recorded entries.
         """
-        from echod.memory.policy.scoring import Facts, History  # noqa: PLC0415  imports the policies
-
         entry_ids = _entry_ids()
 
         entries = () if present is None else tuple(present)
@@ -358,9 +358,9 @@ class EntryStore:
         run_counts = Counter(row["id"] for row in pairs if row["run"] in recent)
         first_seen = {renames.get(row["id"], row["id"]): date.fromisoformat(row["first_seen"]) for row in known}
         referenced = {row["id"]: row for row in references}
-        return Facts(
+        return scoring.Facts(
             histories={
-                identity: History(
+                identity: scoring.History(
                     first_seen=first_seen.get(identity),
                     last_reference=date.fromisoformat(row["last"]) if (row := referenced.get(identity)) else None,
                     references=int(row["number"]) if row else 0,
@@ -440,6 +440,4 @@ def _entry_values(entry: PresentEntry, today: date) -> tuple[str | None, ...]:
 
 
 def _entry_ids() -> ModuleType:
-    from echod.state import entry_ids  # noqa: PLC0415  imports the redaction rules, which pins do not need
-
     return entry_ids

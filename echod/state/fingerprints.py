@@ -9,7 +9,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
+from echod.lazy_imports import lazy_imports
 from echod.state.database import Database
+
+with lazy_imports(__name__):
+    from echod.memory.evidence import fingerprint as fingerprint_module
 
 if TYPE_CHECKING:
     from echod.memory.evidence.fingerprint import Fingerprint  # a search loads this module and compares nothing
@@ -45,8 +49,6 @@ class FingerprintStore:
 
     def read(self, store: str, role: str, entry: str | None = None) -> Mapping[FingerprintKey, StoredFingerprint]:
         """Return the fingerprints of a role's entries, or of one entry."""
-        from echod.memory.evidence.fingerprint import Fingerprint  # noqa: PLC0415  see above
-
         where, values = ("", (store, role)) if entry is None else (" AND entry_id = ?", (store, role, entry))
         with self._database.read_transaction() as connection:
             rows = connection.execute(
@@ -56,7 +58,7 @@ class FingerprintStore:
         found = {}
         for row in rows:
             entry, cite, *values, taken, commit, state = row
-            fingerprint = None if values[0] is None else Fingerprint(*values)
+            fingerprint = None if values[0] is None else fingerprint_module.Fingerprint(*values)
             found[entry, cite] = StoredFingerprint(fingerprint, taken, commit, state)
         return found
 

@@ -18,8 +18,12 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.errors import StateError
+from echod.lazy_imports import lazy_imports
 from echod.state.database import Database, DatabaseDamagedError, busy_error, damaged_error
 from echod.state.decisions import delete_decisions, name_moved_store, save_decisions
+
+with lazy_imports(__name__):
+    import filelock
 
 DATABASE_SUFFIXES: Final = ("", "-wal", "-shm")
 """The suffixes of a database's files."""
@@ -92,18 +96,16 @@ def _open_and_check(path: Path) -> Database:
 
 
 def _rebuild(path: Path, clock: Callable[[], float]) -> CheckedDatabase:
-    from filelock import FileLock, Timeout  # noqa: PLC0415  slow to load and rarely needed
-
     try:
         # Of two processes that find the damage, the second must not move the new database of the first aside.
-        with FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600):
+        with filelock.FileLock(path.with_name(f"{path.name}.lock"), timeout=_LOCK_SECONDS, mode=0o600):
             try:
                 return CheckedDatabase(_open_and_check(path), None)
             except DatabaseDamagedError as error:
                 now = clock()
                 rebuild = DatabaseRebuild(now, _move_aside(path, now), str(error.__cause__ or error))
                 return CheckedDatabase(_open_and_check(path), rebuild)
-    except Timeout as error:
+    except filelock.Timeout as error:
         raise busy_error(path) from error
     except OSError as error:
         raise StateError(

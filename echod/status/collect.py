@@ -449,7 +449,7 @@ def _role_warnings(store: StoreInfo, project: Path, role: RoleInfo, now: float) 
     if role.lines is not None and role.lines > role.limit:
         text = f"{store.path}/{role.name}: its memory file has {role.lines} lines, the limit is {role.limit}."
         command = f"echod prune {shlex.quote(str(project))} --role {role.name} --dry-run"
-        fix = f"Show which entries can be removed, and why the others stay: {command}"
+        fix = f"Preview: {command}"
         yield StatusWarning("memory-too-long", Severity.NOTICE, now, text, fix)
 
 

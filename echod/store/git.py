@@ -14,7 +14,11 @@ from types import ModuleType
 from typing import NamedTuple
 
 from echod.files import read_regular
+from echod.lazy_imports import lazy_imports
 from echod.paths import MAX_PATH_LENGTH
+
+with lazy_imports(__name__):
+    import hashlib
 
 _MAX_INDEX_BYTES = 64 * 1024 * 1024
 _MAX_POINTER_BYTES = 2 * MAX_PATH_LENGTH
@@ -72,8 +76,6 @@ def _git_dir(root: Path) -> Path:
 
 
 def _hashlib() -> ModuleType:
-    import hashlib  # noqa: PLC0415  takes a tenth of the time of a search, which only needs the commit
-
     return hashlib
 
 

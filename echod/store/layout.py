@@ -28,7 +28,11 @@ from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import NamedTuple
 
+from echod.lazy_imports import lazy_imports
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
+
+with lazy_imports(__name__):
+    from echod.memory import redact
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
 ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
@@ -267,7 +271,6 @@ def agent_name(findings_file: PurePath) -> str:
     if len(name) < _MIN_SECRET_LENGTH:
         return name
     # Every command loads this module, redaction takes long to load, and such names are rare.
-    from echod.memory.redact import redact  # noqa: PLC0415
 
-    clean = redact(name).text
+    clean = redact.redact(name).text
     return name if clean == name else _INVALID_NAME_CHARACTERS.sub("-", clean).strip("-")

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from echod.errors import GARBLED_ERRORS, EchodError
 from echod.files import FileVersion, read_regular
 from echod.isolation import isolated
+from echod.lazy_imports import lazy_imports
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document
@@ -42,8 +43,13 @@ from echod.store.role_directory import RoleDirectory, open_role_directory
 from echod.store.role_lock import RoleLock
 from echod.store.snapshot import content_digest
 
+with lazy_imports(__name__):
+    from echod.store import session as session_module
+    from echod.store import undo
+    from echod.store.healing import heal
+
 if TYPE_CHECKING:
-    from echod.store.session import RoleSession, RoleView
+    from echod.store.session import RoleView
     from echod.store.undo import UndoPreview
 
 log = get_logger(__name__)
@@ -138,13 +144,12 @@ class StoreReader:
             return session.read()
 
     @contextmanager
-    def open_read_only(self, role: Role) -> Iterator[RoleSession]:
+    def open_read_only(self, role: Role) -> Iterator[session_module.RoleSession]:
         """Open a session that takes no lock, repairs nothing and refuses every commit (report mode, dry runs)."""
         # See the module's docstring.
-        from echod.store.session import RoleSession, read_raw_memory  # noqa: PLC0415
 
         with as_store_error("read", role.path), open_role_directory(role) as directory:
-            yield RoleSession(self._build_context(directory), read_raw_memory)
+            yield session_module.RoleSession(self._build_context(directory), session_module.read_raw_memory)
 
     def has_open_commits(self, store: Store) -> bool:
         """Return whether commits of a store are still followed, so that `merge_late_writes` may find late writes."""
@@ -182,15 +187,13 @@ class StoreReader:
     def find_overwritten(self, store: Store) -> Iterator[Notice]:
         """Yield a notice for each role with entries that another program overwrote, before anything restores them."""
         for role in self.roles_changed_by_others(store):
-            from echod.store.healing.heal import find_missing_blocks, overwritten_notice  # noqa: PLC0415  see the module's docstring
-
             try:
                 with as_store_error("read", role.path), open_role_directory(role) as directory:
-                    titles = find_missing_blocks(self._build_context(directory))
+                    titles = heal.find_missing_blocks(self._build_context(directory))
             except EchodError:
                 continue  # it is being written, or the status reports it
             if titles:
-                yield overwritten_notice(role.name, titles, role.memory.stat().st_mtime)
+                yield heal.overwritten_notice(role.name, titles, role.memory.stat().st_mtime)
 
     def history(self, stores: Iterable[Store] | None = None) -> tuple[CommitInfo, ...]:
         """Return the commits in the journal, newest first, of these stores or of every store with a journal."""
@@ -319,10 +322,9 @@ class StoreReader:
 
     def _preview_commit(self, info: CommitInfo) -> UndoPreview:
         # See the module's docstring.
-        from echod.store.undo import preview_record  # noqa: PLC0415
 
         with as_store_error("read", info.role.path), open_role_directory(info.role) as directory:
-            return preview_record(self._build_context(directory), self._find_record(info))
+            return undo.preview_record(self._build_context(directory), self._find_record(info))
 
     def _find_record(self, info: CommitInfo) -> CommitRecord:
         return next(record for record in list_records(self._journal, info.role) if record.seq == info.seq)

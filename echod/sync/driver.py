@@ -11,8 +11,12 @@ import os
 import sys
 from typing import Final, NamedTuple
 
+from echod.lazy_imports import lazy_imports
 from echod.memory.branches import MergedBranches, merge_branches, unite_archives
 from echod.memory.merge import MergeFailure
+
+with lazy_imports(__name__):
+    import subprocess
 
 DEFAULT_MARKER_SIZE: Final = 7
 """The length of conflict markers unless an attribute changes it. Git adds to it for a base that it makes of several."""
@@ -90,8 +94,6 @@ def _write_merged(call: DriverCall, merged: MergedBranches) -> int:
 
 def _configured_marker_size(path: str) -> int:
     """Return the length of markers that the attributes ask for at a path."""
-    import subprocess  # noqa: PLC0415  slow to load, and few merges need it
-
     command = ("git", "check-attr", "-z", "conflict-marker-size", "--", path)
     try:
         done = subprocess.run(command, capture_output=True, timeout=_GIT_TIMEOUT_SECONDS, check=True)

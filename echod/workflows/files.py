@@ -20,7 +20,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.files import open_regular
+from echod.lazy_imports import lazy_imports
 from echod.workflows.model import NO_OWNER, MarkerOwner, ProcessTable
+
+with lazy_imports(__name__):
+    from echod.memory import redact
 
 UPSTREAM_DIRECTORIES = (".rune", ".claude")
 """The directories in which the plugin keeps its files: the present one and the former one."""
@@ -276,8 +280,6 @@ def first_time(fields: Mapping[str, object], *names: str) -> float | None:
 def printable(value: str) -> str:
     """Return another program's text for one line on a terminal: printable characters only, no secrets, cut to 60."""
     if _PLAIN_WORDS.fullmatch(value) is None:
-        from echod.memory.redact import redact  # noqa: PLC0415  slow to load, and plain words do not need it
-
-        value = redact(value).text
+        value = redact.redact(value).text
     clean = "".join(character if character.isprintable() else "?" for character in value)
     return clean if len(clean) <= _MAX_PRINTABLE_LENGTH else clean[: _MAX_PRINTABLE_LENGTH - 1] + "…"

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from echod.workflows import (
@@ -82,6 +82,7 @@ def test_whatever_is_seen_ends(seen: GateObservations, since: float | None) -> N
 
 
 @given(observations, delays, st.none() | past)
+@example(GateObservations(editor_locks=(EditorLock("", "MEMORY.md", NOW - 6299, MarkerOwner(None)),)), 0.0, None)
 @few
 def test_until_is_the_moment_at_which_the_answer_changes(
     seen: GateObservations, delay: float, since: float | None
@@ -94,8 +95,9 @@ def test_until_is_the_moment_at_which_the_answer_changes(
     assert verdict.until is not None
     assert verdict.until > NOW + delay
     just_before = max(NOW + delay, verdict.until - 0.001)
-    assert gate(seen, just_before, GateLimits(), quiet_since=since).state is verdict.state
-    assert gate(seen, verdict.until, GateLimits(), quiet_since=since).state is not verdict.state
+    began = NOW + delay if since is None else since  # a first quiet verdict begins the run of them
+    assert gate(seen, just_before, GateLimits(), quiet_since=began).state is verdict.state
+    assert gate(seen, verdict.until, GateLimits(), quiet_since=began).state is not verdict.state
 
 
 @given(observations, delays)

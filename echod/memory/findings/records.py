@@ -19,9 +19,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
+from echod.lazy_imports import lazy_imports
 from echod.memory import markdown
 from echod.memory.findings.nothing import reports_nothing
 from echod.memory.findings.text import normalize_spaces, read_field, read_title
+
+with lazy_imports(__name__):
+    import yaml
 
 _TITLES = (
     "title", "name", "headline", "heading", "finding", "issue", "problem", "learning", "lesson", "lesson learned",
@@ -95,7 +99,6 @@ def read_document(text: str) -> tuple[FindingRecord, ...] | None:
             return _read_json_lines(lines) if len(lines) > 1 else None
     if len(bare) > _MAX_YAML or not _YAML_START.match(bare) or _ALIAS.search(bare):
         return None
-    import yaml  # noqa: PLC0415 - nearly no findings are YAML, and loading it delays every command
 
     try:
         # The loader in C reads ten times as fast. Both construct nothing but plain values.

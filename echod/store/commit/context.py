@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from echod.lazy_imports import lazy_imports
 from echod.memory.model import Document, Unreadable
 from echod.store.errors import as_store_error
 from echod.store.fs import CapabilityCache
@@ -22,6 +23,10 @@ from echod.store.limits import EngineLimits
 from echod.store.role_directory import RoleDirectory
 from echod.store.role_lock import RoleLock
 from echod.store.snapshot import FileUnavailableError, Snapshot, content_digest, read_snapshot
+
+with lazy_imports(__name__):
+    from echod.memory import document as document_module
+    from echod.memory import lineage
 
 if TYPE_CHECKING:
     from echod.memory.lineage import BlockTexts
@@ -98,26 +103,22 @@ class ParseCache:
         """Parse a content, or return the cached result."""
         key = content_digest(data)
         if key not in self._documents:
-            from echod.memory.document import parse  # noqa: PLC0415  `echod status` parses nothing, and starts sooner
-
             while self._documents and (
                 len(self._documents) >= self.limit or self._cached_bytes + len(data) > self.limit_bytes
             ):
                 oldest = next(iter(self._documents))
                 self._cached_bytes -= self._documents.pop(oldest)[0]
                 self._shapes.pop(oldest, None)
-            self._documents[key] = (len(data), parse(data))
+            self._documents[key] = (len(data), document_module.parse(data))
             self._cached_bytes += len(data)
         return self._documents[key][1]
 
     def shape(self, digest: str, document: Document) -> BlockTexts:
         """Return the block texts of a document, which lineage compares. `digest` is that of the document's content."""
         if digest not in self._shapes:
-            from echod.memory.lineage import block_texts  # noqa: PLC0415  `echod status` needs no lineage
-
             if len(self._shapes) >= self.limit:
                 self._shapes.pop(next(iter(self._shapes)))
-            self._shapes[digest] = block_texts(document)
+            self._shapes[digest] = lineage.block_texts(document)
         return self._shapes[digest]
 
 
