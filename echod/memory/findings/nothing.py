@@ -59,8 +59,61 @@ _WORD = (
     + _NOUN[3:-1]
     + r")"
 )
+# Sentences such as "Keine Probleme gefunden." consist of these alone, with one of the first group among them.
+_FOREIGN_NEGATIVES = frozenset(
+    """
+    kein keine keinen keiner keinerlei nichts nicht aucun aucune rien n'a n'ont pas ningún ningun ninguno ninguna nada
+    no sin nenhum nenhuma não nao sem nessun nessuno nessuna nulla non geen niets niet inga inget ingen intet inte ikke
+    brak nie nic żadnych żadne žádné žádný nebyly nebyl nenalezeny nenalezen nenalezeno neboli не нет ничего нету
+    отсутствуют немає нема жодних відсутні yok bulunamadı bulunmadı tespit_edilmedi không chưa tidak belum nincs nem ei
+    niciun nicio nu δεν καμία κανένα لا لم नहीं कोई
+    """.split()
+)
+_FOREIGN_WORDS = _FOREIGN_NEGATIVES | frozenset(
+    """
+    befunde befund probleme problem fehler auffälligkeiten erkenntnisse anmerkungen mängel hinweise risiken neue neuen
+    neues neuer weitere weiteren kritische kritischen schwerwiegenden gefunden festgestellt entdeckt erkannt vorhanden
+    wurden wurde es gab gibt sind haben wir zu berichten melden bei der in dieser diesem prüfung sitzung änderung
+    problème problèmes constat constats remarque remarques erreur erreurs anomalie anomalies nouveau nouvelle nouvelles
+    apprentissage apprentissages trouvé trouvée trouvés trouvées détecté détectée détectés été a ont n' signalé signaler
+    identifié identifiés à de d' dans cette session revue il y
+    problema problemas hallazgo hallazgos error errores incidencia incidencias observaciones nuevos nuevas nuevo
+    encontró encontraron encontrado encontrados encontrada encontradas detectó detectaron detectado detectados se han
+    hay que reportar informar novedades aprendizajes en esta sesión revisión
+    achado achados erro erros foram foi novo novos nova novas há a relatar identificado identificados identificada nesta
+    sessão revisão
+    problemi risultati errori rilievi nuovi nuove trovato trovati trovata rilevato rilevati rilevata sono stati è stato
+    ci da segnalare
+    problemen bevindingen bevinding fouten opmerkingen gevonden nieuwe er zijn werden aangetroffen te melden
+    fynd resultat fel anmärkningar nya hittades hittade funna inga_nya att rapportera fejl fund fundet funnet feil nye
+    at å rapportere
+    problemów problemy uwag błędów wyników znaleziono stwierdzono wykryto nowych do zgłoszenia
+    problémy chyby nálezy nové
+    проблем проблемы ошибок ошибки замечаний замечания находок обнаружено обнаружены найдено найдены выявлено выявлены
+    новых новые проблеми помилок зауважень знайдено виявлено нових
+    sorun sorunlar hata bulgu bulgular yeni
+    vấn đề lỗi nào phát hiện tìm thấy mới có được
+    masalah temuan kesalahan ditemukan ada baru yang
+    probléma hiba találat találtunk található új ongelmia löytynyt havaintoja virheitä uusia
+    probleme_găsite găsite găsit
+    πρόβλημα προβλήματα βρέθηκαν βρέθηκε
+    توجد مشاكل يوجد أخطاء مشكلة ملاحظات العثور يتم على أي
+    समस्या समस्याएँ मिली मिला त्रुटि है
+    """.split()
+)
+_UNSPACED_NOTHING = re.compile(
+    r"(?:本次|本轮|此次|本次审查|本次評審|审查|目前|暂时|暂|暫|尚)?(?:没有|沒有|未|无|無)(?:发现|發現|找到|检测到|檢測到|检出|任何|新的?|明显|明顯|严重|嚴重|重大|其他|其它|的)*"
+    r"(?:问题|問題|缺陷|错误|錯誤|发现|發現|风险|風險|异常|異常|经验|教训|建议|内容)?"
+    r"|(?:新しい|新たな|重大な|特に)*(?:問題|指摘事項|指摘|課題|不具合|バグ|エラー|発見|学び|所見)(?:点)?(?:は|が|も)?(?:特に)?"
+    r"(?:なし|無し|ありません|ありませんでした|見つかりません|見つかりませんでした|見つからなかった|検出されませんでした|ない|なかった)(?:です)?"
+    r"|(?:새로운\s*|발견된\s*|특별한\s*|심각한\s*)*(?:문제|문제점|오류|결함|이슈|발견 ?사항|지적 ?사항|학습|특이 ?사항)(?:가|이|은|는|점이|점은)?\s*"
+    r"(?:없음|없습니다|없었습니다|없다|발견되지\s*않았습니다|발견되지\s*않음|발견되지\s*않았다)"
+    r"|ไม่พบ(?:ปัญหา|ข้อผิดพลาด|ข้อบกพร่อง)(?:ใหม่|ใดๆ)?|ไม่มี(?:ปัญหา|ข้อผิดพลาด)?"
+)
 _MARKS = " \t*_`\"'.,;:!\u3002()[]<>-\u2013\u2014\u2022\u2705\u2714\u2713\U0001f44d\U0001f389"
 _MAX_LENGTH = 200
+_MAX_FOREIGN_WORDS = 12
+_CHECKED_ITEMS = re.compile(r"(?m)^[ \t>]*(?:[-*+\u2022\u2013][ \t]+)?(?:\[[ xX]\][ \t]+)?")
 
 _SECTION_WORDS = frozenset(
     re.findall(
@@ -135,6 +188,11 @@ def _nothing_pattern() -> re.Pattern[str]:
     start = r"(?:there (?:are|were|is|was|have been) |i have |we have |i found |we found |found |identified |we |i )?"
     return re.compile(
         rf"{start}(?:no|zero|0|none|nothing|not any|without|did not find any|found no)(?:[ ,/]+{_WORD}){{0,14}}"
+        r"|(?:i |we )?(?:reviewed|checked|examined|inspected|audited|read)(?: (?!and\b|but\b)[\w./-]+){1,8},?(?: and|,| but) "
+        rf"{start}(?:no|nothing)(?: {_WORD}){{0,8}}"
+        rf"|(?:the |this |my |our )?(?:review|audit|check|analysis|scan|run|pass) (?:has |had )?"
+        rf"(?:found|finds|shows|showed|reported|revealed|identified|uncovered|produced|surfaced) (?:no|nothing)(?: {_WORD}){{0,8}}"
+        rf"|(?:found|reviewed|checked) (?:\d+ )?(?:0|zero|no|files?) ?(?:{_NOUN})?"
         rf"|{_NOUN}(?: found| identified)?\s*[:=\u2013\u2014-]\s*(?:none|0|no|n/a|nothing)"
     )
 
@@ -144,17 +202,32 @@ def reports_nothing(text: str) -> bool:
     bare = " ".join(text.split()).casefold().replace("\u2019", "'")
     if not bare or len(bare) > _MAX_LENGTH:
         return False
-    if ":" in text:
-        lines = [line.partition(":") for line in text.split("\n") if line.strip()]
-        if all(is_report_heading(label) and is_bare_nothing(value) for label, _, value in lines):
-            return True
+    lines = [line for line in _CHECKED_ITEMS.sub("", text).split("\n") if line.strip()]
+    if all(_is_empty_count(line) for line in lines):
+        return True
+    if len(lines) > 1 and all(map(reports_nothing, lines)):
+        return True
     if bare.strip(_MARKS) in _NOTHING or bare in _NOTHING:
         return True
     sentences = [part.strip(_MARKS) for part in re.split(r"[.!?\u3002](?:\s|$)", bare)]
     sentences = [part for part in sentences if part]
-    return bool(sentences) and all(
-        sentence in _NOTHING or _nothing_pattern().fullmatch(sentence) is not None for sentence in sentences
-    )
+    return bool(sentences) and all(map(_is_nothing_sentence, sentences))
+
+
+def _is_nothing_sentence(sentence: str) -> bool:
+    if sentence in _NOTHING or _nothing_pattern().fullmatch(sentence) is not None:
+        return True
+    if _UNSPACED_NOTHING.fullmatch(sentence):
+        return True
+    words = re.findall(r"[^\s,:;/]+", sentence)
+    foreign = all(word in _FOREIGN_WORDS for word in words)
+    return foreign and 1 < len(words) <= _MAX_FOREIGN_WORDS and not _FOREIGN_NEGATIVES.isdisjoint(words)
+
+
+def _is_empty_count(line: str) -> bool:
+    """Return whether a line gives a place of a report and nothing in it: `Critical: 0`, `Findings: none`."""
+    label, colon, value = line.partition(":")
+    return bool(colon) and is_report_heading(re.sub(r"(?i)^\W*total\b", "", label)) and is_bare_nothing(value)
 
 
 def is_bare_nothing(text: str) -> bool:

@@ -161,6 +161,7 @@ def _read_sections(
     grouped: set[int] = set()
     for index, section in enumerate(sections):
         extracted = extract_fields(section.lines, section.line_kinds, is_group=section.container)
+        stated = extracted.fields
         if index == 0:
             extracted = ExtractedFields((*file_fields, *extracted.fields), extracted.body_lines)
         text = learning_text(extracted.body_lines, strip_leading=section.generic or section.container)
@@ -168,7 +169,8 @@ def _read_sections(
             topic = None if text or not _has_topic(section) else _heading_text(section.title)
             groups[index] = _GroupHeading(topic, _group_title(section), () if text else extracted.fields)
         enclosing = [groups[number] for number in section.groups]
-        if not (extracted.fields or section.title.dated or section.title.typed) and _is_nothing(section, text):
+        is_entry = bool(stated or section.title.dated or section.title.typed)
+        if _is_nothing(section, text) if not is_entry else _is_empty_entry(section, text):
             grouped.update((index, *section.groups))
             continue
         if section.generic or section.container or _is_announcement(section):
@@ -206,6 +208,12 @@ def _is_nothing(section: FindingsSection, text: str) -> bool:
         is_place = section.generic or section.container or is_report_heading(title)
         return is_place or reports_nothing(title) or is_empty_section(title, text)
     return reports_nothing(text)
+
+
+def _is_empty_entry(section: FindingsSection, text: str) -> bool:
+    """Return whether an entry in full form reports nothing in its title and its text: `Pattern: None`."""
+    title = section.title.text
+    return bool(title) and reports_nothing(title) and (not text.strip() or reports_nothing(text))
 
 
 def _is_announcement(section: FindingsSection) -> bool:

@@ -71,6 +71,7 @@ _LISTS = frozenset(
 )
 _MAX_YAML = 100_000  # characters; its reader is slow
 _MAX_ROWS = 5_000
+_MAX_DEPTH = 3  # levels around a list of findings
 _ALIAS = re.compile(r"(?m)(?:^|[\s\[{,:-])[&*][A-Za-z0-9]")
 _YAML_START = re.compile(
     r"(?:---[ \t]*+\n)?+(?:#[^\n]*+\n|[ \t\r]*+\n)*+"
@@ -102,7 +103,9 @@ def read_document(text: str) -> tuple[FindingRecord, ...] | None:
 
     try:
         # The loader in C reads ten times as fast. Both construct nothing but plain values.
-        return _findings(yaml.load(bare, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader)))  # noqa: S506
+        loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+        documents = [document for document in yaml.load_all(bare, Loader=loader) if document is not None]  # noqa: S506
+        return _findings(documents[0] if len(documents) == 1 else documents)
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
 
@@ -114,8 +117,9 @@ def _read_json_lines(lines: Sequence[str]) -> tuple[FindingRecord, ...] | None:
         return None
 
 
-def _findings(value: object) -> tuple[FindingRecord, ...] | None:
+def _findings(value: object, depth: int = 0) -> tuple[FindingRecord, ...] | None:
     if isinstance(value, dict):
+        value = {name: _as_list(item) if _name(name) in _LISTS else item for name, item in value.items()}
         lists = [items for name, items in value.items() if _name(name) in _LISTS and isinstance(items, list)]
         if lists:
             shared = {
@@ -126,8 +130,39 @@ def _findings(value: object) -> tuple[FindingRecord, ...] | None:
                 return None
             found = [record for part in parts if part for record in part]
             return tuple(record._replace(fields=(*record.fields, *_shared_fields(shared))) for record in found)
-        return _records([value]) if _is_finding(value) else None
+        if _is_finding(value):
+            return _records([value])
+        return _records(_as_list(value)) if _is_map(value) else _within(value, depth)
     return _records(value) if isinstance(value, list) else None
+
+
+def _is_map(value: object) -> bool:
+    """Return whether a value gives each of its findings a name: `{"F1": {"title": ...}, "F2": ...}`."""
+    return (
+        isinstance(value, dict)
+        and len(value) > 1
+        and all(isinstance(item, dict) and _is_finding(item) for item in value.values())
+    )
+
+
+def _as_list(value: object) -> object:
+    if isinstance(value, dict) and (_is_map(value) or len(value) == 1):
+        items = list(value.values())
+        return items if all(isinstance(item, dict) and _is_finding(item) for item in items) else value
+    return value
+
+
+def _within(value: Mapping[object, object], depth: int) -> tuple[FindingRecord, ...] | None:
+    """Return the findings in the only nested value that has any, as in `{"result": {"findings": [...]}}`."""
+    if depth == _MAX_DEPTH:
+        return None
+    nested = [(name, item) for name, item in value.items() if isinstance(item, dict)]
+    nested += [(name, item[0]) for name, item in value.items() if isinstance(item, list) and len(item) == 1]
+    found = [(name, records) for name, item in nested if isinstance(item, dict) and (records := _findings(item, depth + 1))]
+    if len(found) != 1:
+        return None
+    shared = {name: item for name, item in value.items() if name != found[0][0]}
+    return tuple(record._replace(fields=(*record.fields, *_shared_fields(shared))) for record in found[0][1])
 
 
 def _records(items: Sequence[object]) -> tuple[FindingRecord, ...] | None:
@@ -144,7 +179,12 @@ def _records(items: Sequence[object]) -> tuple[FindingRecord, ...] | None:
 
 def _is_finding(value: Mapping[object, object]) -> bool:
     names = {_name(name) for name in value}
-    return any(name in names and isinstance(value_of(value, name), str) for name in (*_TITLES, *_TEXTS))
+    return any(name in names and isinstance(_text_of(value_of(value, name)), str) for name in (*_TITLES, *_TEXTS))
+
+
+def _text_of(value: object) -> object:
+    """Return the text of a value such as `{"text": ...}`, as SARIF has messages."""
+    return value["text"] if isinstance(value, dict) and set(value) <= {"text", "markdown"} and "text" in value else value
 
 
 def value_of(mapping: Mapping[object, object], name: str) -> object:
@@ -159,7 +199,7 @@ def _name(key: object) -> str:
 
 def _record(values: Mapping[str, object]) -> FindingRecord:
     """Return the record of names and values, in this order: title, fields, the text, everything else."""
-    remaining = {name: text for name, value in values.items() if (text := _plain(value))}
+    remaining = {name: text for name, value in values.items() if (text := _plain(_text_of(value)))}
     title_name = next((name for name in _TITLES if name in remaining), None)
     title = remaining.pop(title_name) if title_name else None
     fields: list[tuple[str, str]] = []
