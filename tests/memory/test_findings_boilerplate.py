@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import pytest
 
+from echod.memory.findings import read_findings
 from echod.memory.findings.sections import is_boilerplate
 
 
@@ -56,3 +59,43 @@ def test_this_is_not_a_finding(text: str) -> None:
 )
 def test_this_may_be_a_learning(text: str) -> None:
     assert not is_boilerplate(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Befunde\n\nKeine Fehler gefunden.\n",
+        "## Constats\n\nAucune erreur détectée.\n",
+        "No se encontraron errores.\n",
+        "Nenhum erro encontrado.\n",
+        "Nessun errore rilevato.\n",
+        "Geen fouten gevonden.\n",
+        "Ошибок не найдено.\n",
+        "Nie znaleziono błędów.\n",
+        "Hata bulunamadı.\n",
+        "没有发现错误。\n",
+        "不具合は見つかりませんでした。\n",
+        "오류가 발견되지 않았습니다.\n",
+        "---\nagent: x\n---\n\nNothing to report.\n",
+        "### [2026-03-01] Pattern: None\n- **layer**: inscribed\n- None.\n",
+        "- [x] No errors found\n- [x] No regressions\n",
+        "Total issues: 0\nCritical: 0\n",
+        "I checked the loader and found nothing.\n",
+        "The audit found no defects.\n",
+    ],
+)
+def test_a_report_of_nothing_is_no_learning_in_any_language_or_form(text: str) -> None:
+    assert read_findings(text.encode(), agent="x", file_date=date(2026, 3, 2)) == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Keine Tests laufen ohne Netz, also zuerst den Dienst starten.\n",
+        "Aucun worker ne survit au fork sans nouveau pool.\n",
+        "没有缓存的查询会超时，所以先预热。\n",
+        "I checked the loader and found no lock around the cache, so two runs mix.\n",
+    ],
+)
+def test_a_claim_that_begins_like_a_report_of_nothing_is_a_learning(text: str) -> None:
+    assert len(read_findings(text.encode(), agent="x", file_date=date(2026, 3, 2))) == 1  # type: ignore[arg-type]

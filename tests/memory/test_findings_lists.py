@@ -306,3 +306,21 @@ def test_a_line_of_hyphens_does_not_hide_an_entry(data: str) -> None:
 )
 def test_any_list_is_read_in_linear_time(unit: str) -> None:
     read(unit * (20_000 // len(unit)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\u2013 The lock must be freed after each run.\n\u2013 The row key lacks the region there.\n",
+        "Severity | Finding\n---|---\nhigh | The lock must be freed.\nlow | The row key lacks the region.\n",
+        '{"result": {"findings": [{"message": "The lock must be freed."}, {"message": "The row key lacks it."}]}}',
+        '{"findings": {"F1": {"title": "The lock must be freed"}, "F2": {"title": "The row key lacks it"}}}',
+        '{"runs": [{"results": [{"message": {"text": "The lock must be freed."}}, {"message": {"text": "It lacks it."}}]}]}',
+        "---\ntitle: The lock\ntext: The lock must be freed.\n---\ntitle: The row key\ntext: The key lacks it.\n",
+        "F1:\n  title: The lock must be freed\nF2:\n  title: The row key lacks it\n",
+        "Finding 1: The lock must be freed after each run.\n\nFinding 2: The row key lacks the region there.\n",
+        "<findings>\n<finding>The lock must be freed.</finding>\n<finding>The key lacks it.</finding>\n</findings>\n",
+    ],
+)
+def test_two_findings_are_two_in_any_form(text: str) -> None:
+    assert len(read_findings(text.encode(), agent="x", file_date=date(2026, 3, 2))) == 2  # type: ignore[arg-type]

@@ -11,6 +11,22 @@ from echod.memory.model import Layer
 from echod.memory.similarity import Learning, compare_learnings, features_of, files_in
 
 TWO_LEARNINGS = [
+    ("Sjalar oni trumo en la mar.", "Sjalar oni vulu trumo en la mar."),  # a language that no list has
+    ("O worker fecha a porta.", "O worker deixou de fechar a porta."),
+    ("Vaktmannen lukkar porten.", "Vaktmannen lukkar ikkje porten."),
+    ("Bu yol doğru bir yoldur.", "Bu yol doğru bir yol değildir."),
+    ("Пазете ключа в сейфа.", "Недейте пазете ключа в сейфа."),
+    ("Call the old gate for the import.", "Refrain from calling the old gate for the import."),
+    ("The gate is open at night.", "The gate was open at night."),
+    ("The gate holds the rows for a day.", "The gate sometimes holds the rows for a day."),
+    ("The line takes 20 Mb at most.", "The line takes 20 MB at most."),
+    ("The price is 7 € for a row.", "The price is 7 $ for a row."),
+    ("Logs go to /opt/logs/app at night.", "Logs go to opt/logs/app at night."),
+    ("The page is in app/(admin)/page.tsx for now.", "The page is in app/admin/page.tsx for now."),
+    ("The helper is in app/_parts/a.ts for now.", "The helper is in app/parts/a.ts for now."),
+    ("The class `Row` is the one to use.", "The class `row` is the one to use."),
+    ("Read the table `order` for the sum.", "Read the table `orders` for the sum."),
+    ("The hook is at http://hook.example/a for now.", "The hook is at https://hook.example/a for now."),
     ("Reports are cached on server A.", "Reports are cached on server B."),
     ("Use option a for the import of all rows.", "Use option b for the import of all rows."),
     ("Copy the rows to disk C before the move.", "Copy the rows to disk D before the move."),

@@ -20,6 +20,7 @@ from echod.memory.findings.records import (
     indent_width,
     is_thematic_break,
     list_content_offset,
+    opens_table,
     parse_fence,
     read_document,
     read_table,
@@ -38,6 +39,11 @@ _ANNOUNCES = re.compile(
 )
 _LEAD = re.compile(
     r"(?P<marks>\*\*|__)(?P<lead>[^*_\n][^\n]{0,160}?)(?P=marks)(?P<joint>[ \t]*(?:[:\u2014\u2013-][ \t]*)?)"
+)
+_NUMBERED = re.compile(
+    r"(?:finding|issue|learning|lesson|observation|problem|bug|risk|insight)s?"
+    r"[ ]{0,2}#?\d{1,3}[ ]{0,2}[:.)\u2013\u2014-](?=\s)",
+    re.IGNORECASE,
 )
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
 _DATA = frozenset({"json", "jsonc", "json5", "yaml", "yml", "jsonl", "ndjson"})
@@ -103,8 +109,11 @@ def _blocks(lines: Sequence[ClassifiedLine]) -> Iterator[_Block]:
             while end < len(lines) and _continues_item(lines, end, list_content_offset(text) or 0):
                 end += 1
             block = _Block("item", tuple(lines[index:end]))
-        elif kind is LineKind.TEXT and text.lstrip().startswith("|"):
-            while end < len(lines) and lines[end][1] is LineKind.TEXT and lines[end][0].lstrip().startswith("|"):
+        elif kind is LineKind.TEXT and (
+            text.lstrip().startswith("|") or opens_table([line for line, _ in lines[index : index + 2]])
+        ):
+            mark = "|" if text.lstrip().startswith("|") else ""
+            while end < len(lines) and lines[end][1] is LineKind.TEXT and _is_row(lines[end][0], mark):
                 end += 1
             block = _Block("table", tuple(lines[index:end]))
         elif kind is LineKind.CODE:
@@ -120,6 +129,10 @@ def _blocks(lines: Sequence[ClassifiedLine]) -> Iterator[_Block]:
             block = _Block("text", tuple(lines[index:end]))
         yield block
         index = end
+
+
+def _is_row(line: str, mark: str) -> bool:
+    return "|" in line and line.lstrip().startswith(mark)
 
 
 def _continues_item(lines: Sequence[ClassifiedLine], index: int, offset: int) -> bool:
@@ -237,7 +250,10 @@ def _title_of(lead: str) -> str | None:
 
 
 def _lead(line: str) -> bool:
-    match = _LEAD.match(normalize_spaces(line).lstrip())
+    bare = normalize_spaces(line).lstrip()
+    if _NUMBERED.match(bare):
+        return True
+    match = _LEAD.match(bare)
     return match is not None and _title_of(match["lead"]) is not None
 
 

@@ -36,41 +36,57 @@ _NOTHING = frozenset(
     )
 )
 _NOUN = (
-    r"(?:issues?|problems?|findings?|learnings?|lessons?|concerns?|bugs?|defects?|vulnerabilit(?:y|ies)|warnings?|errors?|blockers?|"
+    r"(?:issues?|problems?|findings?|learnings?|lessons?|concerns?"
+    r"|bugs?|defects?|vulnerabilit(?:y|ies)|warnings?|errors?|blockers?|"
     r"regressions?|gaps?|questions?|suggestions?|recommendations?|comments?|observations?|patterns?|insights?|"
     r"notes?|action items?|"
     r"actions?|follow-?ups?|deviations?|violations?|risks?|entries|items?|results?|todos?|next steps?|echoes|"
     r"updates?|feedback|"
-    r"discrepanc(?:y|ies)|inconsistenc(?:y|ies)|changes?|discoveries|surprises|takeaways|anomalies|conflicts|matters|improvements?|"
+    r"discrepanc(?:y|ies)|inconsistenc(?:y|ies)|changes?|discoveries"
+    r"|surprises|takeaways|anomalies|conflicts|matters|improvements?|"
     r"nits?|things?|decisions?|memories|knowledge|information|worries|red flags?|code smells?|false positives?)"
 )
 _WORD = (
-    r"(?:new|further|other|additional|more|significant|critical|major|minor|high|medium|low|severity|priority|blocking|important|"
-    r"notable|noteworthy|serious|severe|obvious|real|actual|open|outstanding|remaining|known|relevant|specific|particular|immediate|"
-    r"security|performance|correctness|style|quality|design|architecture|architectural|functional|test|testing|code|review|logic|"
+    r"(?:new|further|other|additional|more|significant|critical|major"
+    r"|minor|high|medium|low|severity|priority|blocking|important|"
+    r"notable|noteworthy|serious|severe|obvious|real|actual|open"
+    r"|outstanding|remaining|known|relevant|specific|particular|immediate|"
+    r"security|performance|correctness|style|quality|design|architecture"
+    r"|architectural|functional|test|testing|code|review|logic|"
     r"accessibility|reusable|generalizable|durable|lasting|p[0-4]|or|and|and/or|nor|any|such|of note|novel|"
     r"actionable|unexpected|"
-    r"worth|recording|persisting|keeping|remembering|reporting|saving|mentioning|noting|to|report|add|record|persist|save|share|note|"
-    r"flag|raise|address|fix|found|identified|detected|observed|noted|discovered|reported|seen|raised|recorded|learned|made|present|"
-    r"encountered|uncovered|surfaced|remain|needed|required|necessary|were|was|have|has|been|i|we|did|not|find|at|this|that|"
-    r"the|in|on|of|for|from|during|with|time|session|sessions|review|run|pass|round|pr|pull|request|diff|change|changeset|changes|"
-    r"branch|commit|commits|codebase|code|file|files|module|area|category|task|scope|today|yet|so|far|currently|here|now|it|these|"
+    r"worth|recording|persisting|keeping|remembering|reporting|saving"
+    r"|mentioning|noting|to|report|add|record|persist|save|share|note|"
+    r"flag|raise|address|fix|found|identified|detected|observed|noted"
+    r"|discovered|reported|seen|raised|recorded|learned|made|present|"
+    r"encountered|uncovered|surfaced|remain|needed|required|necessary"
+    r"|were|was|have|has|been|i|we|did|not|find|at|this|that|"
+    r"the|in|on|of|for|from|during|with|time|session|sessions|review"
+    r"|run|pass|round|pr|pull|request|diff|change|changeset|changes|"
+    r"branch|commit|commits|codebase|code|file|files|module|area"
+    r"|category|task|scope|today|yet|so|far|currently|here|now|it|these|"
     r"those|iteration|cycle|audit|workflow|point|stage|moment|all|my|our|agent|team|role|reviewed|checked|analysis|"
     + _NOUN[3:-1]
     + r")"
 )
 # Sentences such as "Keine Probleme gefunden." consist of these alone, with one of the first group among them.
 _FOREIGN_NEGATIVES = frozenset(
-    """
+    re.findall(
+        r"\S+",
+        """
     kein keine keinen keiner keinerlei nichts nicht aucun aucune rien n'a n'ont pas ningún ningun ninguno ninguna nada
     no sin nenhum nenhuma não nao sem nessun nessuno nessuna nulla non geen niets niet inga inget ingen intet inte ikke
     brak nie nic żadnych żadne žádné žádný nebyly nebyl nenalezeny nenalezen nenalezeno neboli не нет ничего нету
-    отсутствуют немає нема жодних відсутні yok bulunamadı bulunmadı tespit_edilmedi không chưa tidak belum nincs nem ei
+    отсутствуют немає нема жодних відсутні yok
+        bulunamad\u0131 bulunmad\u0131 không chưa tidak belum nincs nem ei
     niciun nicio nu δεν καμία κανένα لا لم नहीं कोई
-    """.split()
+    """,
+    )
 )
 _FOREIGN_WORDS = _FOREIGN_NEGATIVES | frozenset(
-    """
+    re.findall(
+        r"\S+",
+        """
     befunde befund probleme problem fehler auffälligkeiten erkenntnisse anmerkungen mängel hinweise risiken neue neuen
     neues neuer weitere weiteren kritische kritischen schwerwiegenden gefunden festgestellt entdeckt erkannt vorhanden
     wurden wurde es gab gibt sind haben wir zu berichten melden bei der in dieser diesem prüfung sitzung änderung
@@ -82,7 +98,7 @@ _FOREIGN_WORDS = _FOREIGN_NEGATIVES | frozenset(
     hay que reportar informar novedades aprendizajes en esta sesión revisión
     achado achados erro erros foram foi novo novos nova novas há a relatar identificado identificados identificada nesta
     sessão revisão
-    problemi risultati errori rilievi nuovi nuove trovato trovati trovata rilevato rilevati rilevata sono stati è stato
+    problemi risultati errori errore difetti difetto rilievi nuovi nuove trovato trovati trovata rilevato rilevati rilevata sono stati è stato
     ci da segnalare
     problemen bevindingen bevinding fouten opmerkingen gevonden nieuwe er zijn werden aangetroffen te melden
     fynd resultat fel anmärkningar nya hittades hittade funna inga_nya att rapportera fejl fund fundet funnet feil nye
@@ -99,14 +115,19 @@ _FOREIGN_WORDS = _FOREIGN_NEGATIVES | frozenset(
     πρόβλημα προβλήματα βρέθηκαν βρέθηκε
     توجد مشاكل يوجد أخطاء مشكلة ملاحظات العثور يتم على أي
     समस्या समस्याएँ मिली मिला त्रुटि है
-    """.split()
+    """,
+    )
 )
 _UNSPACED_NOTHING = re.compile(
-    r"(?:本次|本轮|此次|本次审查|本次評審|审查|目前|暂时|暂|暫|尚)?(?:没有|沒有|未|无|無)(?:发现|發現|找到|检测到|檢測到|检出|任何|新的?|明显|明顯|严重|嚴重|重大|其他|其它|的)*"
+    r"(?:本次|本轮|此次|本次审查|本次評審|审查|目前|暂时|暂|暫|尚)?(?:没有|沒有|未|无"
+    r"|無)(?:发现|發現|找到|检测到|檢測到|检出|任何|新的?|明显|明顯|严重|嚴重|重大|其他|其它|的)*"
     r"(?:问题|問題|缺陷|错误|錯誤|发现|發現|风险|風險|异常|異常|经验|教训|建议|内容)?"
-    r"|(?:新しい|新たな|重大な|特に)*(?:問題|指摘事項|指摘|課題|不具合|バグ|エラー|発見|学び|所見)(?:点)?(?:は|が|も)?(?:特に)?"
-    r"(?:なし|無し|ありません|ありませんでした|見つかりません|見つかりませんでした|見つからなかった|検出されませんでした|ない|なかった)(?:です)?"
-    r"|(?:새로운\s*|발견된\s*|특별한\s*|심각한\s*)*(?:문제|문제점|오류|결함|이슈|발견 ?사항|지적 ?사항|학습|특이 ?사항)(?:가|이|은|는|점이|점은)?\s*"
+    r"|(?:新しい|新たな|重大な|特に)*(?:問題|指摘事項|指摘|課題|不具合"
+    r"|バグ|エラー|発見|学び|所見)(?:点)?(?:は|が|も)?(?:特に)?"
+    r"(?:なし|無し|ありません|ありませんでした|見つかりません|見つかりませんでした"
+    r"|見つからなかった|検出されませんでした|ない|なかった)(?:です)?"
+    r"|(?:새로운\s*|발견된\s*|특별한\s*|심각한\s*)*(?:문제|문제점|오류|결함"
+    r"|이슈|발견 ?사항|지적 ?사항|학습|특이 ?사항)(?:가|이|은|는|점이|점은)?\s*"
     r"(?:없음|없습니다|없었습니다|없다|발견되지\s*않았습니다|발견되지\s*않음|발견되지\s*않았다)"
     r"|ไม่พบ(?:ปัญหา|ข้อผิดพลาด|ข้อบกพร่อง)(?:ใหม่|ใดๆ)?|ไม่มี(?:ปัญหา|ข้อผิดพลาด)?"
 )
@@ -150,16 +171,22 @@ _VERDICT = re.compile(
     re.IGNORECASE,
 )
 _SEVERITY = re.compile(
-    r"\b(?:critical|high|medium|low|major|minor|blocker|blocking|severe|trivial|info|nits?|nitpicks?|p[0-4]|s[1-4]|sev-?[0-4])\b",
+    r"\b(?:critical|high|medium|low|major|minor|blocker|blocking"
+    r"|severe|trivial|info|nits?|nitpicks?|p[0-4]|s[1-4]|sev-?[0-4])\b",
     re.IGNORECASE,
 )
 
 _DONE_VERBS = (
-    r"(?:reviewed|ran|fixed|added|updated|implemented|checked|completed|finished|refactored|created|removed|deleted|renamed|moved|"
-    r"merged|committed|pushed|deployed|tested|verified|audited|analy[sz]ed|investigated|wrote|rewrote|read|migrated|upgraded|bumped|"
-    r"installed|configured|documented|cleaned|formatted|linted|built|released|tagged|closed|opened|resolved|addressed|applied|"
-    r"extracted|replaced|changed|adjusted|improved|extended|introduced|enabled|disabled|generated|regenerated|prepared|scanned|"
-    r"inspected|examined|looked|went|worked|handled|ported|converted|split|reverted|rebased|triaged|summari[sz]ed|collected|"
+    r"(?:reviewed|ran|fixed|added|updated|implemented|checked|completed"
+    r"|finished|refactored|created|removed|deleted|renamed|moved|"
+    r"merged|committed|pushed|deployed|tested|verified|audited|analy[sz]ed"
+    r"|investigated|wrote|rewrote|read|migrated|upgraded|bumped|"
+    r"installed|configured|documented|cleaned|formatted|linted|built"
+    r"|released|tagged|closed|opened|resolved|addressed|applied|"
+    r"extracted|replaced|changed|adjusted|improved|extended|introduced"
+    r"|enabled|disabled|generated|regenerated|prepared|scanned|"
+    r"inspected|examined|looked|went|worked|handled|ported|converted"
+    r"|split|reverted|rebased|triaged|summari[sz]ed|collected|"
     r"validated|confirmed|executed|started|set up|wired|integrated|shipped|planned|discussed|attended|did|"
     r"made|performed|conducted)"
 )
@@ -171,8 +198,10 @@ _DONE = re.compile(
     re.IGNORECASE,
 )
 _CLAIM = re.compile(
-    r"\b(?:must|should|never|always|because|since|needs?|requires?|avoid|use|uses|ensure|prefer|if|when|whenever|unless|otherwise|"
-    r"is|are|isn't|aren't|can|cannot|can't|will|won't|do|don't|does|doesn't|causes?|caused|leaks?|breaks?|fails?|lost|loses|"
+    r"\b(?:must|should|never|always|because|since|needs?|requires?"
+    r"|avoid|use|uses|ensure|prefer|if|when|whenever|unless|otherwise|"
+    r"is|are|isn't|aren't|can|cannot|can't|will|won't|do|don't|does"
+    r"|doesn't|causes?|caused|leaks?|breaks?|fails?|lost|loses|"
     r"so that|which|therefore|instead|only|but|due to|turned out|learned|found that|means|root cause|to avoid|"
     r"to prevent|hence)\b"
     r"|=>|->|\u2192",
@@ -188,10 +217,12 @@ def _nothing_pattern() -> re.Pattern[str]:
     start = r"(?:there (?:are|were|is|was|have been) |i have |we have |i found |we found |found |identified |we |i )?"
     return re.compile(
         rf"{start}(?:no|zero|0|none|nothing|not any|without|did not find any|found no)(?:[ ,/]+{_WORD}){{0,14}}"
-        r"|(?:i |we )?(?:reviewed|checked|examined|inspected|audited|read)(?: (?!and\b|but\b)[\w./-]+){1,8},?(?: and|,| but) "
+        r"|(?:i |we )?(?:reviewed|checked|examined|inspected|audited"
+        r"|read)(?: (?!and\b|but\b)[\w./-]+){1,8},?(?: and|,| but) "
         rf"{start}(?:no|nothing)(?: {_WORD}){{0,8}}"
         rf"|(?:the |this |my |our )?(?:review|audit|check|analysis|scan|run|pass) (?:has |had )?"
-        rf"(?:found|finds|shows|showed|reported|revealed|identified|uncovered|produced|surfaced) (?:no|nothing)(?: {_WORD}){{0,8}}"
+        rf"(?:found|finds|shows|showed|reported|revealed|identified"
+        rf"|uncovered|produced|surfaced) (?:no|nothing)(?: {_WORD}){{0,8}}"
         rf"|(?:found|reviewed|checked) (?:\d+ )?(?:0|zero|no|files?) ?(?:{_NOUN})?"
         rf"|{_NOUN}(?: found| identified)?\s*[:=\u2013\u2014-]\s*(?:none|0|no|n/a|nothing)"
     )

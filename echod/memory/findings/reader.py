@@ -97,8 +97,12 @@ def read_findings(data: bytes, *, agent: str, file_date: date) -> tuple[Finding,
     if isinstance(parsed, Unreadable):
         return parsed
     agent_words = frozenset(re.findall(r"[^\W_]+", agent.casefold()))
-    lines, file_fields = split_front_matter(strip_envelope(_lines(data.decode())))
+    whole = strip_envelope(_lines(data.decode()))
+    lines, file_fields = split_front_matter(whole)
     records = read_document("\n".join(lines))
+    if file_fields and _begins_document(lines):
+        documents = read_document("\n".join(whole))
+        records, file_fields = (documents, ()) if documents else (records, file_fields)
     if records is not None:
         return tuple(_build_records(records, _WHOLE_FILE, [_GroupHeading(fields=file_fields)], agent, file_date))
     title = find_document_title(lines, file_fields, agent_words)
@@ -106,6 +110,12 @@ def read_findings(data: bytes, *, agent: str, file_date: date) -> tuple[Finding,
         return tuple(_read_one_learning(title, lines, file_fields, agent, file_date))
     sections = split_sections(with_headings(lines), agent_words)
     return tuple(_read_sections(sections, file_fields, agent, file_date))
+
+
+def _begins_document(lines: Sequence[str]) -> bool:
+    """Return whether what follows front matter begins like another document of YAML."""
+    first = next((line for line in lines if line.strip()), "")
+    return first.startswith("title:")
 
 
 def _lines(text: str) -> list[str]:

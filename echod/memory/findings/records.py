@@ -75,8 +75,12 @@ _MAX_DEPTH = 3  # levels around a list of findings
 _ALIAS = re.compile(r"(?m)(?:^|[\s\[{,:-])[&*][A-Za-z0-9]")
 _YAML_START = re.compile(
     r"(?:---[ \t]*+\n)?+(?:#[^\n]*+\n|[ \t\r]*+\n)*+"
-    r"(?:- {1,8}[A-Za-z][\w -]{0,40}:(?: |\n)|[a-z][\w ]{0,40}:[ \t]{0,8}\n)"
+    r"(?:- {1,8}[A-Za-z][\w -]{0,40}:(?: |\n)|[A-Za-z][\w ]{0,40}:[ \t]{0,8}\n|(?<=---\n)title: )"
 )
+_ELEMENT = re.compile(
+    r"<(?P<tag>finding|learning|lesson|issue|observation|insight)\b(?P<attributes>[^<>]{0,400}+)>(?P<text>[^<]*+)</(?P=tag)>"
+)
+_ATTRIBUTE = re.compile(r"(severity|file|confidence|layer|source|category|id)=[\"']([^\"']{1,200})[\"']")
 _CELL = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"[ \t]*+\|?+[ \t]*+:?+-++:?+[ \t]*+(?:\|[ \t]*+:?+-++:?+[ \t]*+)*+\|?+[ \t]*+")
 
@@ -98,16 +102,34 @@ def read_document(text: str) -> tuple[FindingRecord, ...] | None:
         except (ValueError, RecursionError):
             lines = [line for line in bare.split("\n") if line.strip()]
             return _read_json_lines(lines) if len(lines) > 1 else None
+    if bare[:1] == "<":
+        return _read_elements(bare)
     if len(bare) > _MAX_YAML or not _YAML_START.match(bare) or _ALIAS.search(bare):
         return None
 
     try:
         # The loader in C reads ten times as fast. Both construct nothing but plain values.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-        documents = [document for document in yaml.load_all(bare, Loader=loader) if document is not None]  # noqa: S506
-        return _findings(documents[0] if len(documents) == 1 else documents)
+        documents = list(yaml.load_all(bare, Loader=loader))
+        if len(documents) == 1:
+            return _findings(documents[0])
+        has_titles = all(isinstance(document, dict) and value_of(document, "title") for document in documents)
+        return _findings(documents) if has_titles else None
     except (yaml.YAMLError, ValueError, RecursionError):
         return None
+
+
+def _read_elements(text: str) -> tuple[FindingRecord, ...] | None:
+    """Return the findings in elements named after them (`<finding>...</finding>`), if the text is nothing else."""
+    records: list[FindingRecord] = []
+    done = 0
+    rest = ""
+    for element in _ELEMENT.finditer(text):
+        rest += text[done : element.start()]
+        done = element.end()
+        records.append(FindingRecord(None, tuple(_ATTRIBUTE.findall(element["attributes"])), element["text"].strip()))
+    is_all = re.fullmatch(r"\s*(?:<\w{1,20}>)?\s*(?:</\w{1,20}>)?\s*", rest + text[done:])
+    return tuple(record for record in records if record.text) if records and is_all else None
 
 
 def _read_json_lines(lines: Sequence[str]) -> tuple[FindingRecord, ...] | None:
@@ -158,7 +180,9 @@ def _within(value: Mapping[object, object], depth: int) -> tuple[FindingRecord, 
         return None
     nested = [(name, item) for name, item in value.items() if isinstance(item, dict)]
     nested += [(name, item[0]) for name, item in value.items() if isinstance(item, list) and len(item) == 1]
-    found = [(name, records) for name, item in nested if isinstance(item, dict) and (records := _findings(item, depth + 1))]
+    found = [
+        (name, records) for name, item in nested if isinstance(item, dict) and (records := _findings(item, depth + 1))
+    ]
     if len(found) != 1:
         return None
     shared = {name: item for name, item in value.items() if name != found[0][0]}
@@ -184,7 +208,9 @@ def _is_finding(value: Mapping[object, object]) -> bool:
 
 def _text_of(value: object) -> object:
     """Return the text of a value such as `{"text": ...}`, as SARIF has messages."""
-    return value["text"] if isinstance(value, dict) and set(value) <= {"text", "markdown"} and "text" in value else value
+    return (
+        value["text"] if isinstance(value, dict) and set(value) <= {"text", "markdown"} and "text" in value else value
+    )
 
 
 def value_of(mapping: Mapping[object, object], name: str) -> object:
@@ -263,6 +289,11 @@ def read_table(lines: Sequence[str]) -> tuple[FindingRecord, ...] | None:
     return tuple(records)
 
 
+def opens_table(lines: Sequence[str]) -> bool:
+    """Return whether the first of these lines is the head of a table: cells above a rule."""
+    return len(lines) > 1 and "|" in lines[0] and "|" in lines[1] and _RULE.fullmatch(lines[1]) is not None
+
+
 def _cells(line: str) -> list[str]:
     return [cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip().removeprefix("|").removesuffix("|"))]
 
@@ -276,7 +307,7 @@ _ATX = re.compile(r" {0,3}(?P<marks>#{1,6})(?![#])")
 _BOLD = re.compile(r" {0,3}(?P<marks>\*\*|__)(?P<text>[^*_\s](?:[^*]*[^*\s])?)(?P=marks)[ ]*:?[ ]*")
 _SETEXT_UNDERLINE = re.compile(r" {0,3}(?P<mark>=|-)(?P=mark){2,}[ ]*")
 _FENCE = re.compile(r"(?P<indent> *)(?:[-*+] +|\d{1,3}[.)] +)?(?P<fence>`{3,}+(?=[^`]*$)|~{3,}+)(?P<info>.*)")
-_BULLET = re.compile(r"(?P<marker> *(?:[-*+\u2022]|\d{1,9}[.)])(?: {1,4}|$))")
+_BULLET = re.compile(r"(?P<marker> *(?:[-*+\u2022\u2023\u25aa\u25e6\u2013]|\d{1,9}[.)])(?: {1,4}|$))")
 
 
 class LineKind(Enum):

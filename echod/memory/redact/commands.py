@@ -125,7 +125,30 @@ CLIENT_PATTERNS = (
         rf"(?<=[ \t\n])-P{_GAP}?{_ATTACHED}",
         _is_given,
     ),
-    _client("password", "bcp", _option("P")),
+    _client("password", "bcp freebcp tsql", rf"(?<=[ \t\n])-P{_GAP}?{_ATTACHED}"),
+    _client("password", "influx dsmadmc", rf"(?<=[ \t\n])-password(?:=|{_GAP}){_VALUE}"),
+    _client("password", "vsql", _option("w"), _is_given_secret),
+    _client("password", "db2", _positional("using"), _is_given_secret),
+    _client("password", "pdftk", _positional("(?:input_pw|user_pw|owner_pw)"), _is_given),
+    _client("password", "rclone", _positional("(?:pass|password)"), _is_given_secret),
+    _client("password", "nmcli", _positional("(?:password|wifi-sec.psk)"), _is_given),
+    _client("password", "wpa_passphrase", rf"(?<=wpa_passphrase){_GAP}[^\s\uffff]{{1,64}}{_GAP}{_VALUE}", _is_given),
+    _client("password", "composer", rf"http-basic\.[\w.-]{{1,128}}{_GAP}[^\s\uffff]{{1,64}}{_GAP}{_VALUE}", _is_given),
+    _client("password", "poetry", rf"http-basic\.[\w.-]{{1,64}}{_GAP}[^\s\uffff]{{1,64}}{_GAP}{_VALUE}", _is_given),
+    _client("password", "bundle", rf"[\w.-]{{1,128}}{_GAP}[\"']?{_USER}:(?P<bare>[^\s\"'`@/\uffff]{{3,128}})"),
+    _client(
+        "password",
+        "mc",
+        rf"alias{_GAP}set{_GAP}[^\s\uffff]{{1,64}}{_GAP}[^\s\uffff]{{1,200}}{_GAP}"
+        rf"[^\s\uffff]{{1,64}}{_GAP}{_VALUE}",
+        _is_given_secret,
+    ),
+    _client(
+        "password",
+        "mosquitto_passwd",
+        rf"-b{_GAP}[^\s\uffff]{{1,128}}{_GAP}[^\s\uffff]{{1,64}}{_GAP}{_VALUE}",
+        _is_given,
+    ),
     _client(
         "password",
         "sqlplus sqlldr expdp impdp exp imp rman",
@@ -134,7 +157,9 @@ CLIENT_PATTERNS = (
     ),
     _client(
         "password",
-        "cqlsh clickhouse-client influx rabbitmqadmin twine az oc kubelogin smbmap crackmapexec nxc evil-winrm vault",
+        "cqlsh clickhouse-client rabbitmqadmin twine az oc cf kubelogin smbmap crackmapexec nxc evil-winrm vault"
+        " poetry cypher-shell snowsql beeline hdbsql exaplus arangosh couchbase-cli cbq yt-dlp youtube-dl"
+        " mycli argocd kcadm.sh",
         _option("p|password"),
         _is_given,
     ),
@@ -173,6 +198,14 @@ CLIENT_PATTERNS = (
         "token", "vault", rf"login{_GAP}(?:-[a-z-]+(?:=\S{{1,40}})?{_GAP}){{0,3}}(?:token=)?{_VALUE}", _is_given_token
     ),
     _client("token", "ngrok", rf"(?:authtoken|add-authtoken){_GAP}{_VALUE}", _is_given_token),
+    _client("token", "netlify", _option("auth"), _is_given_token),
+    _client("token", "flyctl fly", _option("t|access-token"), _is_given_token),
+    _client(
+        "token",
+        "sonar-scanner mvn gradle",
+        r"-Dsonar\.(?:login|token)=(?P<bare>[^\s\"'`\uffff]{8,128})",
+        _is_given_token,
+    ),
     _client("token", "snyk", _positional("auth"), _is_given_token),
     _client("token", "cargo", _positional("login"), _is_given_token),
     _client("token", "doctl", _option("t|access-token"), _is_given_token),
@@ -180,7 +213,7 @@ CLIENT_PATTERNS = (
     _client("token", "influx consul nomad", rf"(?<=[ \t\n])(?:-t|--?token)(?:=|{_GAP}){_VALUE}", _is_given_token),
     _client("token", "npm yarn pnpm", rf"_auth(?:Token)?(?:=|{_GAP}){_VALUE}", _is_given),
     _client("api-key", "nuget choco", rf"(?i:(?<=[ \t\n])--?api-?key){_GAP}{_VALUE}", _is_given_token),
-    _client("api-key", "dotnet", _option("k|api-key"), _is_given_token),
+    _client("api-key", "nuget dotnet", _option("k|api-key"), _is_given_token),
 )
 
 _PROGRAMS = sorted({program for client in CLIENT_PATTERNS for program in client.programs}, key=len, reverse=True)
@@ -200,8 +233,14 @@ _PIPED = (
     ),
     re.compile(
         rf"\b(?:echo|printf)[ \t]+(?:-n[ \t]+)?{_VALUE}[ \t]*\|[ \t]*"
-        r"(?:sudo[ \t]+(?:-S|--stdin)\b|[^\n|\uffff]{1,160}--(?:password-stdin|with-token|passphrase-fd[ =]0|stdin)\b)"
+        r"(?:sudo[ \t]+(?:-S|--stdin)\b|[^\n|\uffff]{1,160}--(?:password-stdin|with-token|passphrase-fd[ =]0|stdin)\b"
+        r"|(?:kinit|passwd|smbpasswd|vncpasswd|cryptsetup|pass)\b)"
     ),
+    re.compile(
+        r"\b(?:chpasswd|passwd|vncpasswd|kinit|sudo|gh|glab|docker|cryptsetup|gpg)\b[^\n|<\uffff]{0,160}<<<[ \t]*"
+        rf"(?:(?<=[ \t<])[\"']?[\w.-]{{1,64}}:(?P<login>[^\s\"'`|\uffff]{{3,128}})|{_VALUE})"
+    ),
+    re.compile(rf"--password-file(?:=|[ \t]+)<\([ \t]*(?:echo|printf)[ \t]+{_VALUE}"),
 )
 # A login behind an option of a program that is not known, if the password can be nothing else.
 _UNKNOWN_LOGIN = re.compile(
@@ -233,7 +272,7 @@ def _iter_credentials(text: str) -> Iterator[Secret]:
                 done = start if command is None else command.end()
                 if name not in _NEEDS_LOGIN or _LOGIN_WORD.search(text, start, done):
                     yield from _credentials_of(name, text, start, done)
-    if "|" in text and ("echo" in text or "printf" in text):
+    if "<<<" in text or "--password-file" in text or ("|" in text and ("echo" in text or "printf" in text)):
         for pattern in _PIPED:
             for match in pattern.finditer(text):
                 yield from _secret("password", match, _is_given)
@@ -253,7 +292,7 @@ def _credentials_of(name: str, text: str, start: int, end: int) -> Iterator[Secr
 def _secret(kind: str, match: re.Match[str], accepts: Callable[[str], bool]) -> Iterator[Secret]:
     group = match.lastgroup or 0
     value = match[group]
-    if group == "bare":
+    if group in {"bare", "login"}:
         value = value.rstrip(".,:)") if value.endswith((".", ",", ":", ")")) else value
     if value and accepts(value):
         start = match.start(group)

@@ -20,6 +20,7 @@ from echod.memory.redact.plausibility import (
     ValueContext,
     classify_name,
     has_mixed_run,
+    is_descriptive_word,
     is_hex,
     is_placeholder,
     is_secret,
@@ -37,8 +38,8 @@ _NETRC_FIELDS = re.compile(
     r"[ \t>]{0,16}(?:\n[ \t>*-]{0,16}){0,2}(?<=[\s>*-])password[ \t]{1,8}[\"']?(?P<value>[^\s\"'`\uffff]{1,128})"
 )
 _PGPASS = re.compile(
-    r"^(?:[ \t>*-]{0,8})`?[\w.*-]{1,253}:(?:\d{2,5}|\*):[\w*-]{1,63}:[\w*.-]{1,63}:"
-    r"(?P<value>[^\s:`\"'/\uffff]{4,128})`?[ \t\r]*$",
+    r"(?:^[ \t>*-]{0,8}`?|`)[\w.*-]{1,253}:(?:\d{2,5}|\*):[\w*-]{1,63}:[\w*.-]{1,63}:"
+    r"(?P<value>[^\s:`\"'/\uffff]{4,128})(?:`|[ \t\r]*$)",
     re.MULTILINE,
 )
 _COOKIE_HEADER = re.compile(r"cookie\\?[\"']?\]?[ \t]{0,2}[:=,(][ \t]{0,2}[bf]?\\?[\"'`]?(?=[\w.-]{1,64}=)")
@@ -47,9 +48,11 @@ _COOKIE = re.compile(r"[ \t]{0,2}(?P<name>[\w.-]{1,64})=(?P<value>[^\s;\"'`\\,\u
 _MAX_COOKIES = 24
 _SESSION_COOKIES = (
     "jsessionid=", "phpsessid=", "asp.net_sessionid=", "connect.sid=", "laravel_session=", "sessionid=", "sid=",
-    "rack.session=", "_session_id=", ".aspxauth=", "session-token=",
+    "rack.session=", "_session=", "_session_id=", ".aspnetcore.session=", ".aspnetcore.cookies=",
+    ".aspnetcore.identity.application=", "_logged_in=", ".aspxauth=", "session-token=",
 )  # fmt: skip
 _COOKIE_VALUE = re.compile(r"[^\s;\"'`\\,&)\uffff]{16,512}")
+_SUFFIXED_COOKIE = re.compile(r"wordpress_(?:logged_in|sec)_\w{1,64}=(?P<value>[^\s;\"'`\\,&)\uffff]{16,512})")
 _WORD_BEFORE = re.compile(r"\w")
 _PUBLIC_COOKIES = frozenset(
     ["path", "domain", "expires", "max-age", "samesite", "priority", "version", "lang", "locale", "theme",
@@ -60,7 +63,8 @@ _MIN_HEX_COOKIE_LENGTH = 20
 
 # root:password@tcp(db:3306)/shop, app:password@db.example.org:5432
 _LOGIN_AT_HOST = re.compile(
-    r"(?<![\w.:/@%+$~-])(?P<user>[A-Za-z_][\w.-]{0,63}):(?P<value>[^\s:@\"'`<>|/\\(){}\uffff][^\s@\"'`<>|\\\uffff]{2,127})@"
+    r"(?<![\w.:/@%+$~-])(?P<user>[A-Za-z_][\w.-]{0,63}):(?P<value>[^\s:@\"'`<>"
+    r"|/\\(){}\uffff][^\s@\"'`<>|\\\uffff]{2,127})@"
     r"(?P<host>(?:tcp|tcp4|tcp6|unix|udp)\(|(?:\d{1,3}\.){3}\d{1,3}(?![\d.])|localhost\b|\[[0-9a-f:]{2,39}\]"
     r"|[A-Za-z][\w-]{0,62}(?:\.[A-Za-z0-9][\w-]{0,62}){0,8}:\d{2,5}\b"
     r"|[A-Za-z0-9][\w-]{0,62}(?:\.[A-Za-z0-9][\w-]{0,62}){0,8}\.[a-z]{2,12}(?=[\s/?\"'`),;]|$))"
@@ -78,6 +82,30 @@ _TABLE_RULE = re.compile(
 )
 _MAX_TABLE_LINE = 4_000
 _LOGIN_COLUMNS = re.compile(r"\b(?:user(?:name)?|login|account|e-?mail|host|server|name)\b", re.IGNORECASE)
+_SEPARATED_HEAD = re.compile(
+    r"^[\w.-]{1,30}(?P<separator>[,;\t])[\w. -]{1,30}(?:(?P=separator)[\w. -]{1,30}){0,20}$", re.MULTILINE
+)
+_MAX_LOGIN_DISTANCE = 60
+_MIN_STRANGE_LENGTH = 8
+_PROSE_LOGIN = re.compile(
+    r"(?<![\w./:@-])[A-Za-z][\w.@-]{0,63}[`\"']?(?:[ \t]?/[ \t]?"
+    r"|:[ \t]?)[`\"']?(?P<value>[^\s`\"'/:,;()<>|\uffff]{6,64})"
+)
+_FOREIGN_WORDS = (
+    "contrase\u00f1a", "clave de acceso", "mot de passe", "mdp", "senha", "palavra-passe", "wachtwoord",
+    "has\u0142o", "l\u00f6senord", "adgangskode", "passord", "salasana", "heslo", "parola", "\u015fifre", "sifre",
+    "m\u1eadt kh\u1ea9u", "kata sandi", "kennwort", "zugangsdaten", "jelsz\u00f3",
+    "\u043f\u0430\u0440\u043e\u043b\u044c", "\u043f\u0430\u0440\u043e\u043b\u0430",
+    "\u03ba\u03c9\u03b4\u03b9\u03ba\u03cc\u03c2", "\u5bc6\u7801", "\u5bc6\u78bc", "\u53e3\u4ee4",
+    "\u30d1\u30b9\u30ef\u30fc\u30c9", "\ube44\ubc00\ubc88\ud638", "\u0631\u0645\u0632 \u0639\u0628\u0648\u0631",
+    "\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631", "\u05e1\u05d9\u05e1\u05de\u05d4",
+    "\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19", "\u092a\u093e\u0938\u0935\u0930\u094d\u0921",
+)  # fmt: skip
+_FOREIGN_VALUE = re.compile(
+    r"[*_`]{0,2}[ \t]{0,2}(?:[:=\uff1a]|\b(?:ist|lautet|es|est|\u00e9"
+    r"|\u00e8|is|jest|\u00e4r|er|je)\b|\u662f|\u4e3a|\u306f|\ub294|\u2014)"
+    r"[*_]{0,2}[ \t]{0,2}[`\"']?(?P<value>[^\s`\"',;()<>|\uffff]{6,64})"
+)
 _CELL_MARKS = " \t*_`\"'"
 
 
@@ -97,6 +125,10 @@ def _iter_layout_secrets(text: str) -> Iterator[Secret]:
             yield Secret("password", *match.span("value"))
     if "|" in text:
         yield from _tables(text)
+    if "," in text or ";" in text or "\t" in text:
+        yield from _separated_tables(text)
+    yield from _logins_in_prose(text, lower)
+    yield from _foreign_passwords(text, lower)
 
 
 def _netrc(text: str, lower: str) -> Iterator[Secret]:
@@ -104,8 +136,9 @@ def _netrc(text: str, lower: str) -> Iterator[Secret]:
         return
     for machine in _NETRC_WORD.finditer(lower):
         match = _NETRC_FIELDS.match(text, machine.end())
-        if match is not None and not is_placeholder(match["value"]):
-            yield Secret("password", *match.span("value"))
+        if match is None or is_placeholder(match["value"]) or is_descriptive_word(match["value"]):
+            continue
+        yield Secret("password", *match.span("value"))
 
 
 def _cookies(text: str, lower: str) -> Iterator[Secret]:
@@ -126,6 +159,11 @@ def _cookies(text: str, lower: str) -> Iterator[Secret]:
             is_part = name[0].isalpha() and at and _WORD_BEFORE.match(lower, at - 1)
             if value is not None and not is_part and _is_cookie_secret(value[0]):
                 yield Secret("token", *value.span())
+
+    for at in find_all(lower, "wordpress_"):
+        cookie = _SUFFIXED_COOKIE.match(text, at)
+        if cookie is not None and _is_cookie_secret(cookie["value"]):
+            yield Secret("token", *cookie.span("value"))
 
 
 def _is_cookie_secret(value: str) -> bool:
@@ -165,6 +203,61 @@ def _tables(text: str) -> Iterator[Secret]:
         context = ValueContext.FIELD if is_login else ValueContext.INLINE
         done = _end_of_table(text, rule.end() + 1)
         yield from _rows(text, rule.end() + 1, done, names, context)
+
+
+def _separated_tables(text: str) -> Iterator[Secret]:
+    """Yield the secrets below a line of names with commas, semicolons or tabs between them (`user,password`)."""
+    done = 0
+    for head in _SEPARATED_HEAD.finditer(text):
+        separator = head["separator"]
+        names = [classify_name(cell) for cell in head[0].split(separator)]
+        if head.start() < done or not any(names) or not _LOGIN_COLUMNS.search(head[0]):
+            continue
+        done = head.end() + 1
+        while done < len(text):
+            end = text.find("\n", done)
+            end = len(text) if end < 0 else end
+            line = text[done:end]
+            if line.count(separator) != len(names) - 1 or len(line) > _MAX_TABLE_LINE:
+                break
+            at = done
+            for name, cell in zip(names, line.split(separator), strict=True):
+                bare = cell.strip(" \t\r\"'`")
+                if name is not None and _is_cell_secret(bare, name, ValueContext.FIELD):
+                    start = at + cell.find(bare)
+                    yield Secret(name.kind, start, start + len(bare))
+                at += len(cell) + 1
+            done = end + 1
+
+
+def _logins_in_prose(text: str, lower: str) -> Iterator[Secret]:
+    """Yield the password of `Login: admin / ...` and `log in with admin/...`."""
+    for word in ("login", "log in", "credential", "creds", "sign in", "to log"):
+        for at in find_all(lower, word):
+            line = text.rfind("\n", 0, at) + 1
+            start = max(line, at - _MAX_LOGIN_DISTANCE) if word == "to log" else at
+            end = text.find("\n", at, at + 2 * _MAX_LOGIN_DISTANCE)
+            end = min(len(text), at + 2 * _MAX_LOGIN_DISTANCE) if end < 0 else end
+            match = _PROSE_LOGIN.search(text, start, end)
+            is_whole = match is not None and (match.end() < end or end == len(text) or text[end] == "\n")
+            if match is not None and is_whole and _is_strange(match["value"]):
+                yield Secret("password", *match.span("value"))
+
+
+def _foreign_passwords(text: str, lower: str) -> Iterator[Secret]:
+    for word in _FOREIGN_WORDS:
+        for at in find_all(lower, word):
+            match = _FOREIGN_VALUE.match(text, at + len(word))
+            if match and _is_strange(match["value"]):
+                yield Secret("password", *match.span("value"))
+
+
+def _is_strange(value: str) -> bool:
+    """Return whether a value is hardly a name: it mixes letters with digits and looks random, or has signs as well."""
+    if not is_strong_password(value) or is_placeholder(value) or is_url_or_path(value):
+        return False
+    has_signs = any(sign in value for sign in "!#$%^&*+?~=@")
+    return has_signs or looks_random(value, min_length=_MIN_STRANGE_LENGTH)
 
 
 def _end_of_table(text: str, position: int) -> int:
@@ -212,7 +305,7 @@ def _cells(line: str) -> list[tuple[int, int]]:
 
 
 _NAME_STEMS = ("passw", "passphrase", "pwd", "_pass", "-pass", "secret", "token", "credential", "key")
-_SHORT_NAME = re.compile(r"(?<![\w.-])(?:pass|pw)(?=\\?[\"'`*_]{0,4}[ \t]{0,4}[:=|])")
+_SHORT_NAME = re.compile(r"(?:(?<![\w.-])(?:pass|pw|psk)|(?:(?<=[a-z])|(?<=_))pass)(?=\\?[\"'`*_]{0,4}[ \t]{0,4}[:=|])")
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_-."
 _MAX_NAME_PREFIX = 48
 _NAME_SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,40}")
@@ -229,6 +322,7 @@ _VALUE = r"""
 _ASSIGNMENT = re.compile(
     rf"""
     (?: >                                                # <password>...</password>
+      | </(?:td|th|dt|b|strong|code|span)>[ \t]{{0,4}}<(?:td|dd|span|code|b)\b[^<>\n\uffff]{{0,40}}>
       | \\?["'`\])*_]{{0,4}}[ \t]{{0,8}}                 # what closes the name
         (?:\([^()\n\uffff]{{1,40}}\)[ \t]{{0,2}})?       # API key (staging): ...
         (?P<operator> :[ \t]{{0,2}}[A-Za-z_][\w.\[\], ]{{0,40}}=(?![=>])   # password: str = ...
@@ -249,6 +343,7 @@ _PROSE_VALUE = re.compile(
         (?![ \t]*:)""",
     re.VERBOSE,
 )
+_PROSE_PASSWORD = re.compile(r"[ \t]{1,2}(?P<value>[^\s\"'`,;()<>|/\uffff]{8,64})(?=[ \t]|[.,;)`]?(?:\s|$))")
 _FIELD_START = re.compile(
     r"(?:[\s>*+|\"'`{\[#-]|(?:export|set|env|ENV|ARG|const|let|var|val|final|static|String|local)[ \t])*"
 )
@@ -282,7 +377,7 @@ def _iter_named_secrets(text: str) -> Iterator[Secret]:
     lower = lower_same_length(text)
     done = 0
     places = [at for stem in _NAME_STEMS for at in find_all(lower, stem)]
-    places += [at for name in ("pass", "pw") for at in find_all(lower, name) if _SHORT_NAME.match(lower, at)]
+    places += [at for name in ("pass", "pw", "psk") for at in find_all(lower, name) if _SHORT_NAME.match(lower, at)]
     for word in sorted(places):
         if word < done:
             continue
@@ -299,12 +394,15 @@ def _find_value(text: str, stem_start: int, name_end: int, done: int) -> Secret 
     if assignment is None and not text.startswith((" ", "\t"), name_end):
         return None
     start = _start_of_name(text, stem_start, done)
-    match = assignment or (_OPTION_VALUE if text.startswith("--", start) else _PROSE_VALUE).match(text, name_end)
+    is_option = text.startswith("--", start) or text[max(0, start - 7) : start].endswith(("setenv ", "setx "))
+    match = assignment or (_OPTION_VALUE if is_option else _PROSE_VALUE).match(text, name_end)
+    if match is None and (match := _PROSE_PASSWORD.match(text, name_end)) and not _is_strange(match["value"]):
+        return None
     if match is None:
         return None
     qualified_start = _start_with_qualifiers(text, start, done)
     name = classify_name(text[qualified_start:name_end])
-    if name is None:
+    if name is None or (match.re is _PROSE_PASSWORD and name.strength is not NameStrength.PASSWORD):
         return None
     if name.strength is NameStrength.SHORT_PASSWORD and _LOGIN_BEFORE.search(text, max(0, start - 120), start):
         name = SecretName(name.kind, NameStrength.PASSWORD)  # user=admin pass=...

@@ -105,7 +105,7 @@ TOKEN_PATTERNS = (
     _token("slack-webhook", "hooks.slack.com/", r"(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}"),
     _token("sendgrid-key", "SG.", r"[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,}"),
     _token("npm-token", "npm_", r"[A-Za-z0-9]{30,}"),
-    _fixed_length_token("huggingface-token", "hf_ api_org_", r"[A-Za-z]{34}"),
+    _fixed_length_token("huggingface-token", "hf_ api_org_", r"[A-Za-z0-9]{34,40}"),
     _token("google-api-key", "AIza", r"[A-Za-z0-9_-]{30,}"),
     _token("google-oauth-token", "ya29.", r"[A-Za-z0-9_-]{20,}"),
     _token("google-oauth-secret", "GOCSPX-", r"[A-Za-z0-9_-]{20,}"),
@@ -114,13 +114,13 @@ TOKEN_PATTERNS = (
     _token("api-key", "hvs. hvb. hvr.", r"[A-Za-z0-9_-]{20,}"),  # HashiCorp Vault
     _token("api-key", "dckr_pat_ dckr_oat_", r"[A-Za-z0-9_-]{20,}"),  # Docker
     _fixed_length_token("api-key", "dapi", r"[a-fA-F0-9]{32}(?:-[0-9])?"),  # Databricks
-    _token("api-key", "glsa_ glc_", r"[A-Za-z0-9_+/=]{24,}"),  # Grafana
+    _token("api-key", "glsa_ glc_", r"[A-Za-z0-9+/=]{24,}(?:_[A-Fa-f0-9]{8})?"),  # Grafana
     _token("api-key", "gsk_", r"[A-Za-z0-9]{40,}"),  # Groq
     _token("api-key", "xai-", r"[A-Za-z0-9]{40,}"),  # xAI
     _token("api-key", "r8_", r"[A-Za-z0-9]{30,}"),  # Replicate
     _token("api-key", "sk-or-v1-", r"[a-f0-9]{40,}"),  # OpenRouter
     _token("api-key", "figd_", r"[A-Za-z0-9_-]{30,}"),  # Figma
-    _fixed_length_token("api-key", "ntn_", r"[0-9]{11}[A-Za-z0-9]{35}"),  # Notion
+    _token("api-key", "ntn_", r"[A-Za-z0-9]{40,}"),  # Notion
     _token("api-key", "lin_api_", r"[A-Za-z0-9]{30,}"),  # Linear
     _token("api-key", "shpat_ shpca_ shppa_ shpss_", r"[A-Za-z0-9]{30,}"),  # Shopify
     _token("api-key", "tskey-", r"[a-z]{2,12}-[A-Za-z0-9]{8,40}-[A-Za-z0-9]{16,}"),  # Tailscale
@@ -240,7 +240,7 @@ CREDENTIAL_PATTERNS = (
         _is_header_credential,
     ),
     _credential_pattern(
-        "password", ("login ",), rf"login[ \t]+[^\s\uffff]{{1,64}}[ \t]+password[ \t]+{_ARGUMENT}", _is_not_placeholder
+        "password", ("login ",), rf"login[ \t]+[^\s\uffff]{{1,64}}[ \t]+password[ \t]+{_ARGUMENT}", _is_not_described
     ),
     # npmrc: //registry.example.org/:_auth=...
     _credential_pattern("password", ("_auth",), rf"_auth[ \t]{{0,2}}[=:][ \t]{{0,2}}[\"']?{_ENCODED}", _is_basic_login),
@@ -355,6 +355,39 @@ PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
     ("api-key", "access-sandbox- access-production- access-development-", _UUID),  # Plaid
     ("api-key", "secret_", r"[A-Za-z0-9]{43}"),  # Notion, before 2024
     ("api-key", "signkey-prod- signkey-test-", r"[a-f0-9]{40,}"),  # Inngest
+    ("api-key", "EAAA", r"[A-Za-z0-9_-]{56,}"),  # Square
+    ("api-key", "sk-lf-", _UUID),  # Langfuse
+    ("api-key", "fc-", r"[a-f0-9]{32}"),  # Firecrawl
+    ("api-key", "AKID", r"[A-Za-z0-9]{32}"),  # Tencent Cloud
+    ("google-oauth-token", "1//0", r"[A-Za-z0-9_-]{40,}"),  # refresh tokens
+    ("api-key", "eyJrIjoi", r"[A-Za-z0-9+/]{60,}={0,2}"),  # Grafana, older
+    ("api-key", "open.feishu.cn/ open.larksuite.com/", rf"open-apis/bot/v2/hook/{_UUID}"),
+    ("api-key", "qyapi.weixin.qq.com/", rf"cgi-bin/webhook/send\?key={_UUID}"),
+    ("api-key", "webhook.office.com/", r"webhookb2/[A-Za-z0-9@/-]{60,300}"),  # Microsoft Teams
+    ("api-key", "sha256~", r"[A-Za-z0-9_-]{43}"),  # OpenShift
+    ("api-key", "p8e-", r"[a-z0-9]{32}"),  # Adobe
+    ("api-key", "dnkey-", r"[a-z0-9=_-]{26}-[a-z0-9=_-]{52}"),  # Defined Networking
+    ("api-key", "duffel_test_ duffel_live_", r"[A-Za-z0-9_=-]{43}"),
+    ("api-key", "EZAK EZTK", r"[A-Za-z0-9]{54}"),  # EasyPost
+    ("api-key", "fio-u-", r"[A-Za-z0-9=_-]{64}"),  # Frame.io
+    ("api-key", "ico-", r"[A-Za-z0-9]{32}"),  # Infracost
+    ("api-key", "s-s4t2ud- s-s4t2af-", r"[a-f0-9]{64}"),  # 42
+    ("api-key", "NRII- NRRA- NRJS-", r"[A-Za-z0-9_-]{19,}"),  # New Relic
+    ("api-key", "pnu_ pnb_", r"[A-Za-z0-9]{36}"),  # Prefect
+    ("api-key", "shippo_live_ shippo_test_", r"[a-f0-9]{40}"),
+    ("api-key", "sgp_", r"(?:(?:local|[a-f0-9]{16})_)?[a-f0-9]{40}"),  # Sourcegraph
+    ("api-key", "slk_", r"[a-f0-9]{64}"),  # Sourcegraph
+    ("api-key", "AQVN", r"[A-Za-z0-9_-]{35,38}"),  # Yandex Cloud
+    ("api-key", "v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),  # Cloudflare, origin certificates
+    ("api-key", "fw_", r"[A-Za-z0-9]{24,}"),  # Fireworks
+    ("api-key", "e2b_", r"[a-f0-9]{40}"),  # E2B
+    ("api-key", "tr_dev_ tr_prod_ tr_stg_ tr_pat_", r"[A-Za-z0-9]{20,}"),  # Trigger.dev
+    ("api-key", "mdb_sa_sk_", r"[A-Za-z0-9_-]{30,}"),  # MongoDB Atlas
+    ("api-key", "sl.u. sl.", r"[A-Za-z0-9_-]{130,}"),  # Dropbox
+    ("api-key", "IGQV", r"[A-Za-z0-9_-]{80,}"),  # Instagram
+    ("api-key", "AAAAAAAAAAAAAAAAAAAAA", r"[A-Za-z0-9%]{60,}"),  # X, formerly Twitter
+    ("api-key", "esecret_", r"[A-Za-z0-9]{26,}"),  # Anyscale
+    ("api-key", "sk_", r"[a-f0-9]{48}"),  # ElevenLabs
     ("api-key", "hooks.zapier.com/", r"hooks/catch/[0-9]{4,12}/[A-Za-z0-9]{6,}"),  # Zapier
     ("api-key", "maker.ifttt.com/", r"(?:use|trigger/[\w-]{1,64}/(?:json/)?with/key)/[A-Za-z0-9_-]{20,}"),  # IFTTT
 )

@@ -87,7 +87,10 @@ class SecretName(NamedTuple):
 
 _PASS_QUALIFIERS = word_set(
     "db database user mysql pg postgres redis mongo smtp mail ftp ssh admin root basic auth http proxy login my"
-    " rabbitmq"
+    " rabbitmq become ansible sudo bind ldap wifi vault store keystore truststore cert sa imap vnc"
+)
+_PASS_COMPOUNDS = word_set(
+    "sshpass dbpass userpass rootpass ftppass mysqlpass pgpass smtppass keypass storepass adminpass"
 )
 _INNOCENT_KEY_QUALIFIERS = word_set(
     "i18n l10n locale translation message label idempotency idempotent dedupe deduplication cache query sort partition"
@@ -148,6 +151,8 @@ def _classify_singular(last: str, qualifier: str, pieces: list[str]) -> SecretNa
         return SecretName("password", NameStrength.PASSPHRASE)
     if last.endswith(_PASSWORD_ENDINGS) or (last == "pass" and qualifier in _PASS_QUALIFIERS):
         return SecretName("password", NameStrength.PASSWORD)
+    if last in _PASS_COMPOUNDS or last == "psk":
+        return SecretName("password", NameStrength.SHORT_PASSWORD)
     if last in {"pass", "pw"} and (len(pieces) == 1 or (last == "pw" and qualifier in _PASS_QUALIFIERS)):
         return SecretName("password", NameStrength.SHORT_PASSWORD)
     if last.endswith("secret"):

@@ -24,6 +24,7 @@ from echod.memory.similarity.languages import (
     UNSPACED_NEGATIONS,
 )
 from echod.memory.similarity.words import (
+    code_identifiers,
     extract_signs,
     find_numbers,
     fold,
@@ -134,6 +135,31 @@ _OPERATOR_SPELLINGS = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
 _DIRECTED_WINDOW = 3  # words on either side of a directed word
 _MAX_PAIRED_WORDS = 12  # in a longer part two names are not mixed up, and its pairs would be many
 _MIN_NEGATED_LENGTH = 3  # letters of a word that a prefix can negate
+_MAX_ADDED_WORDS = 2
+_EMPHASIS = frozenset(
+    [
+        "stets",
+        "immer",
+        "unbedingt",
+        "toujours",
+        "siempre",
+        "sempre",
+        "altijd",
+        "alltid",
+        "zawsze",
+        "vždy",
+        "всегда",
+        "завжди",
+        "selalu",
+    ]
+)
+_ENGLISH_WORDS = frozenset(
+    re.findall(
+        r"\S+",
+        "the and is are of for with when by from it its this that use must should if"
+        " have has was were will be because then",
+    )
+)
 _DIRECTED_STEMS = frozenset(map(stem, DIRECTED_WORDS))
 _OPPOSITE_STEMS = tuple(tuple(frozenset(map(stem, side)) for side in group) for group in OPPOSITES)
 
@@ -152,6 +178,9 @@ class Assertions(NamedTuple):
     directed: frozenset[DirectedTriple]  # triples whose meaning changes when they are read backwards
     cooccurring: frozenset[tuple[str, str]]  # pairs of words in one clause
     slots: Slots  # the words between each pair of neighbors
+    identifiers: frozenset[str]  # in code spans, in their own case
+    words: ItemCounts  # all words of the body, and how often
+    is_english: bool  # whether it has one of the commonest English words
 
 
 def extract_assertions(title: str, body: str) -> Assertions:
@@ -171,6 +200,9 @@ def extract_assertions(title: str, body: str) -> Assertions:
         directed=frozenset(chain.from_iterable(map(_directed_triples, clauses))),
         cooccurring=frozenset(chain.from_iterable(map(_cooccurring_pairs, parts))),
         slots=collect_slots([tokenize(normalize_numbers(fold(text))) for text in (title, body)]),
+        identifiers=code_identifiers(text),
+        words=_counted(stem(word) for word in tokenize(fold(body)) if word not in _EMPHASIS),
+        is_english=folded.isascii() and not _ENGLISH_WORDS.isdisjoint(tokenize(fold(body))),
     )
 
 
@@ -265,6 +297,14 @@ def find_contradiction(one: Assertions, other: Assertions) -> str | None:
     crossed = _find_crossed_pair(one, other)
     if crossed:
         return _describe("pairs", *crossed)
+    spelled = _find_spelling(one.identifiers, other.identifiers)
+    if spelled:
+        return _describe("identifiers", *spelled)
+    if _is_past(one, other) or _is_past(other, one):
+        return _describe("tense", "was", "is")
+    inserted = _find_insertion(one, other)
+    if inserted:
+        return _describe("added words", inserted, "")
     different = find_substitution(one.slots, other.slots)
     return _describe("words", *different) if different else None
 
@@ -322,6 +362,41 @@ def _find_crossed_pair(one: Assertions, other: Assertions) -> tuple[str, str] | 
             for new_role in other_pairs[name]:
                 crossed += [(name, rival) for rival in one_pairs.get(new_role, set()) & other_pairs.get(role, set())]
     return min((min(pair, pair[::-1]) for pair in crossed), default=None)
+
+
+def _find_spelling(one: frozenset[str], other: frozenset[str]) -> tuple[str, str] | None:
+    """Return two identifiers that only case or an ending tells apart: `Foo` and `foo`, `user` and `users`."""
+    rivals = defaultdict(set)
+    for name in other - one:
+        rivals[stem(name.casefold())].add(name)
+    pairs = [(name, rival) for name in one - other for rival in rivals.get(stem(name.casefold()), ())]
+    return min((min(pair, pair[::-1]) for pair in pairs), default=None)
+
+
+def _is_past(one: Assertions, other: Assertions) -> bool:
+    """Return whether one text says "was" where the other one says "is"."""
+    counts, rivals = dict(one.words), dict(other.words)
+    return (
+        sum(counts.get(word, 0) - rivals.get(word, 0) for word in ("was", "were"))
+        > 0
+        > sum(counts.get(word, 0) - rivals.get(word, 0) for word in ("is", "are"))
+    )
+
+
+def _find_insertion(one: Assertions, other: Assertions) -> str | None:
+    """Return one or two words that one text has beyond all words of the other, if they are not English.
+
+    No list has the negations of all languages. To say the same again rarely means to add one word only.
+    """
+    if one.is_english or other.is_english:
+        return None
+    for short, long in ((one.words, other.words), (other.words, one.words)):
+        added = Counter(dict(long))
+        added.subtract(dict(short))
+        words = [word for word, count in added.items() if count > 0]
+        if words and len(words) <= _MAX_ADDED_WORDS and min(added.values()) >= 0:
+            return " ".join(sorted(words))
+    return None
 
 
 def _adjacency(pairs: Iterator[tuple[str, str]]) -> dict[str, set[str]]:

@@ -22,7 +22,8 @@ LISTED_NEGATIONS = _words("""
     avoid avoids avoided avoiding lack lacks lacking fail fails failed failing refuse refuses refused
     forbid forbids forbidden prohibit prohibits prohibited prevent prevents prevented hardly rarely seldom unlike
     dont doesnt didnt isnt arent wasnt werent cant cannot couldnt wont wouldnt shouldnt mustnt neednt hasnt havent aint
-    only skip skips skipped skipping ignore ignores ignored omit omits omitted instead contrary barely scarcely
+    refrain refrains only skip skips skipped skipping ignore ignores ignored omit omits omitted
+    instead contrary barely scarcely
 
     nicht kein keine keinen keinem keiner keines nie niemals ohne weder niemand nichts nirgends nirgendwo keinesfalls
     keineswegs verboten vermeiden vermeide untersagt kaum statt anstatt ausser außer nur
@@ -33,7 +34,7 @@ LISTED_NEGATIONS = _words("""
     mai senza né nessun nessuno nessuna niente nulla vietato evitare evita tranne mica
     niet geen nooit niets niemand noch zonder nergens verboden vermijd vermijden behalve alleen
     inte ej aldrig ingen inget inga utan icke förbjudet undvik endast
-    ikke aldri aldrig ingen intet ingenting uten uden forbudt unngå undgå ekki
+    ikke ikkje inkje aldri aldrig ingen intet ingenting uten uden forbudt unngå undgå ekki
     ei emme ette eivät eivät älä älkää koskaan ilman ära ärge ilma
     nie nigdy bez żaden żadna żadne nikt nic nigdzie ani zakazane unikać unikaj należy_nie brak
     ne nikdy nikoliv bez žádný žádná žádné nic nikdo nesmí nelze není nie je_nie nikdy žiadny nemôže nesmie
@@ -41,14 +42,14 @@ LISTED_NEGATIONS = _words("""
     nu niciodată niciodata fără fara nimic nimeni niciun nicio interzis
     nije nisu nikad nikada nemoj nemojte nema nemaju bez nikoli nikar ni niso
     nuk mos s'ka asnjëherë nav nedrīkst nekad nėra niekada
-    değil degil yok hayır hayir asla hiç hic olmadan yasak sakın deйl deyil emas yo'q hech
+    değil değildir degil degildir yok hayır hayir asla hiç hic olmadan yasak sakın deйl deyil emas yo'q hech
     không khong chưa chua đừng dung chẳng chang chẳ đâu cấm đưừng tránh tranh thôi chớ
     tidak tak bukan jangan belum tanpa dilarang hindari tiada tidaklah jgn gak nggak enggak kagak usah
     hindi huwag wala walang bawal hwag siyo sio bila usi kamwe hapana ba kada babu ez gabe sekula
     ní níl ná ddim nid peidiwch byth non neč
     не ни нет нельзя никогда ничего никто нигде без запрещено запрещена запрещён избегайте избегать
     вряд кроме только лишь ні немає не ніколи нічого ніхто заборонено уникати уникайте тільки лише
-    няма никога немој није нема емес жоқ биш гүй буу
+    няма недей недейте никога немој није нема емес жоқ биш гүй буу
     δεν δε μη μην όχι οχι ποτέ ποτε χωρίς χωρις δίχως κανένας καμία τίποτα ούτε μήτε απαγορεύεται αποφύγετε
     לא אל אין בלי ללא אסור לעולם אף שום להימנע אינו אינה אינם
     لا لم لن ليس ليست ليسوا غير بدون دون عدم بلا أبدا أبدًا ما كلا ممنوع تجنب يمنع مش مو
@@ -70,7 +71,8 @@ RETRACTIONS = _words("""
     corrected wontfix abandoned dropped supposedly allegedly debunked retired scrapped discontinued sunset
     overruled dead
     moot bogus hoax nonsense inaccurate disputed invalidated nullified repealed unfounded disregard
-    disabled removed closed
+    disabled removed closed until till rather eol legacy
+    historical historically sometimes occasionally might maybe perhaps almost nearly rarely
 
     veraltet überholt ueberholt behoben falsch hinfällig aufgehoben früher ehemals vormals gelöst erledigt ungültig
     widerrufen zurückgezogen irrtum irrtümlich korrigiert abgeschafft eingestellt gestrichen unzutreffend
@@ -81,7 +83,8 @@ RETRACTIONS = _words("""
     obsoleto obsoleta falso falsa corregido resuelto anulado descartado deje dejar dejen antes antiguamente
     desactualizado
     erróneo equivocado incorrecto retirado cancelado anticuado ya obsoletos inválido
-    corrigido resolvido anulado descartado deixar deixe antigamente desatualizado errado incorreto retirado
+    deixou deixaram parou pare parem corrigido resolvido anulado descartado
+    deixar deixe antigamente desatualizado errado incorreto retirado
     já ultrapassado
     corretto risolto annullato abbandonato smettere smetti superato sbagliato errato ritirato più già deprecato un_tempo
     verouderd vervallen opgelost onjuist fout voorheen vroeger ingetrokken achterhaald gestopt stoppen meer

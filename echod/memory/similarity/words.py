@@ -157,6 +157,15 @@ _SIGNS_LETTER = re.compile(r"(?<![\w'\u2019.@/-])(?P<letter>[^\W\d_])(?![\w'\u20
 _ESCAPED_LETTER = re.compile(r"[%\\][A-Za-z]")
 _ITERATION_MARK = re.compile("\\w?[\u3005\u303b\u309d\u309e\u30fd\u30fe\u3003\u0e46\u0ec6\u17d7\ua9cf]")
 _SIGNED = re.compile(r"(?<=[A-Za-z])[\u2212-](?=\d{1,2}(?:\b|:))")  # UTC-2
+_SMALL_SIGN = re.compile(
+    r"[\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u20bf\u00a2\u2713\u2705]|\$(?=[ ]?\d)|(?<=\d)[ ]?\$"  # currencies, marks
+    r"|(?<![\w.~:/<*)\]}\\-])/(?=[\w.]+/)"  # /var/log is not var/log
+    r"|(?<=/)[(_](?=\w)"  # app/(shop) is not app/shop
+    r"|\b(?:https?|wss?|ftps?)(?=://)"
+    r"|(?<=\d)[ ]?[KMGT]i?b(?:it)?(?:/s|ps)?\b"  # Mb, not MB
+    r"|(?<=\d)[ ]?[mM](?:W|A|V|Hz|J|\u03a9|mol)\b"
+)
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 _ARTICLES = frozenset("aioueyzwvsckàèéìòóùıøåæиівскуояаёйыوб")
 """Words of one letter, in lower case, in the languages that have them (`a`, `y`, `и`)."""
 
@@ -167,6 +176,7 @@ def extract_signs(text: str) -> Iterator[str]:
     """Yield every sign and single letter of a text that must not differ, in no particular order."""
     visible, _ = normalize_characters(text)
     prose = _FENCE.sub("", visible)
+    yield from (f"sign {sign[0].strip()}" for sign in _SMALL_SIGN.finditer(prose))
     for span in _CODE_SPAN.finditer(prose):
         yield from _signs_in_code(span["code"])
     prose = _LINE_MARKS.sub("", _TABLE_LINE.sub("", _HTML_COMMENT.sub("", _CODE_SPAN.sub(" \u2063 ", prose))))
@@ -177,6 +187,12 @@ def extract_signs(text: str) -> Iterator[str]:
     yield from (mark[0] for mark in _ITERATION_MARK.finditer(visible))
     yield from ("minus" for _ in _SIGNED.finditer(prose))
     yield from _letters(prose)
+
+
+def code_identifiers(text: str) -> frozenset[str]:
+    """Return the identifiers in the code spans of a text, in their own case: `Foo` is not `foo`, `user` not `users`."""
+    visible, _ = normalize_characters(text)
+    return frozenset(name for span in _CODE_SPAN.finditer(visible) for name in _IDENTIFIER.findall(span["code"]))
 
 
 def _signs_in_code(code: str) -> Iterator[str]:

@@ -18,6 +18,40 @@ _BASE = string.ascii_letters + string.digits
 _HEX = "0123456789abcdef"
 
 SECRET_LINES = r"""
+`cf login -u ci -p {t}`
+`cypher-shell -u neo4j -p {t}`
+`snowsql -a acme -u ci -p {p}`
+`poetry publish -u ci -p {t}`
+`poetry config http-basic.mirror ci {t}`
+`composer config http-basic.repo.example.net ci {t}`
+`bundle config set --global gems.example.net ci:{t}`
+`bcp shop.dbo.orders out o.csv -U sa -P{t}`
+`influx -username ci -password {t}`
+`nmcli dev wifi connect lab password {t}`
+`wpa_passphrase lab {t}`
+`chpasswd <<< 'ci:{t}'`
+`passwd --stdin ci <<< {t}`
+`echo {t} | kinit ci@EXAMPLE.NET`
+`rsync --password-file <(echo {t}) a b::c`
+`nuget push a.nupkg -k {t}{t}{t}`
+`netlify deploy --auth {t}{t}{t}`
+`sonar-scanner -Dsonar.login={h}`
+`setenv DB_PASSWORD {t}`
+SSHPASS={t} sshpass -e ssh ci@web
+ansible_become_pass={t}
+<tr><td>Password</td><td>{t}</td></tr>
+Put `db.example.net:5432:*:app:{t}` into the file.
+Login: ci / {w} on staging.
+Log in with ci/{w} there.
+The lab is open to ci with password {w} for now.
+Passwort: {w}
+contraseña: {w}
+mot de passe : {w}
+пароль: {w}
+密码：{w}
+パスワード: {w}
+senha: {w}
+비밀번호: {w}
 Log in with docker login -u ci -p {t} registry.example.net before the push.
 `podman login --username ci --password {w} quay.example.net`
 `helm registry login -u ci -p {t} reg.example.net`
@@ -180,6 +214,20 @@ secret_key_base: {h}{h}
 """.strip("\n").split("\n")
 
 INNOCENT_LINES = r"""
+machine learning login user2 password reset flow
+glc_make_context_with_attributes2
+password reset2Flow is slow
+the password v2beta1 flow
+password OAuth2Provider is the default
+The parola of the day is on the board.
+senha: definida pelo admin
+Login: admin / viewer roles
+Log in with user1/role2.
+Use `mc alias set lab https://s3.example.net $KEY $SECRET` first.
+`nmcli dev wifi connect lab password "$WIFI"`
+`passwd --stdin ci <<< "$PW"`
+bypass=true2
+compass: north42
 Stamps come from `date -u +%FT%TZ` and are compared as text.
 `date -u +"%Y-%m-%d %H:%M:%S"` prints the same everywhere.
 Run `docker run -u 1000:1000 -v .:/src image make`.
