@@ -98,4 +98,4 @@ def test_a_report_of_nothing_is_no_learning_in_any_language_or_form(text: str) -
     ],
 )
 def test_a_claim_that_begins_like_a_report_of_nothing_is_a_learning(text: str) -> None:
-    assert len(read_findings(text.encode(), agent="x", file_date=date(2026, 3, 2))) == 1  # type: ignore[arg-type]
+    assert len(read_findings(text.encode(), agent="x", file_date=date(2026, 3, 2))) == 1

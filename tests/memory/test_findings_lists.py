@@ -323,4 +323,4 @@ def test_any_list_is_read_in_linear_time(unit: str) -> None:
     ],
 )
 def test_two_findings_are_two_in_any_form(text: str) -> None:
-    assert len(read_findings(text.encode(), agent="x", file_date=date(2026, 3, 2))) == 2  # type: ignore[arg-type]
+    assert len(read_findings(text.encode(), agent="x", file_date=date(2026, 3, 2))) == 2

@@ -36,35 +36,25 @@ _NOTHING = frozenset(
     )
 )
 _NOUN = (
-    r"(?:issues?|problems?|findings?|learnings?|lessons?|concerns?"
-    r"|bugs?|defects?|vulnerabilit(?:y|ies)|warnings?|errors?|blockers?|"
+    r"(?:issues?|problems?|findings?|learnings?|lessons?|concerns?|bugs?|defects?|vulnerabilit(?:y|ies)|warnings?|errors?|blockers?|"
     r"regressions?|gaps?|questions?|suggestions?|recommendations?|comments?|observations?|patterns?|insights?|"
     r"notes?|action items?|"
     r"actions?|follow-?ups?|deviations?|violations?|risks?|entries|items?|results?|todos?|next steps?|echoes|"
     r"updates?|feedback|"
-    r"discrepanc(?:y|ies)|inconsistenc(?:y|ies)|changes?|discoveries"
-    r"|surprises|takeaways|anomalies|conflicts|matters|improvements?|"
+    r"discrepanc(?:y|ies)|inconsistenc(?:y|ies)|changes?|discoveries|surprises|takeaways|anomalies|conflicts|matters|improvements?|"
     r"nits?|things?|decisions?|memories|knowledge|information|worries|red flags?|code smells?|false positives?)"
 )
 _WORD = (
-    r"(?:new|further|other|additional|more|significant|critical|major"
-    r"|minor|high|medium|low|severity|priority|blocking|important|"
-    r"notable|noteworthy|serious|severe|obvious|real|actual|open"
-    r"|outstanding|remaining|known|relevant|specific|particular|immediate|"
-    r"security|performance|correctness|style|quality|design|architecture"
-    r"|architectural|functional|test|testing|code|review|logic|"
+    r"(?:new|further|other|additional|more|significant|critical|major|minor|high|medium|low|severity|priority|blocking|important|"
+    r"notable|noteworthy|serious|severe|obvious|real|actual|open|outstanding|remaining|known|relevant|specific|particular|immediate|"
+    r"security|performance|correctness|style|quality|design|architecture|architectural|functional|test|testing|code|review|logic|"
     r"accessibility|reusable|generalizable|durable|lasting|p[0-4]|or|and|and/or|nor|any|such|of note|novel|"
     r"actionable|unexpected|"
-    r"worth|recording|persisting|keeping|remembering|reporting|saving"
-    r"|mentioning|noting|to|report|add|record|persist|save|share|note|"
-    r"flag|raise|address|fix|found|identified|detected|observed|noted"
-    r"|discovered|reported|seen|raised|recorded|learned|made|present|"
-    r"encountered|uncovered|surfaced|remain|needed|required|necessary"
-    r"|were|was|have|has|been|i|we|did|not|find|at|this|that|"
-    r"the|in|on|of|for|from|during|with|time|session|sessions|review"
-    r"|run|pass|round|pr|pull|request|diff|change|changeset|changes|"
-    r"branch|commit|commits|codebase|code|file|files|module|area"
-    r"|category|task|scope|today|yet|so|far|currently|here|now|it|these|"
+    r"worth|recording|persisting|keeping|remembering|reporting|saving|mentioning|noting|to|report|add|record|persist|save|share|note|"
+    r"flag|raise|address|fix|found|identified|detected|observed|noted|discovered|reported|seen|raised|recorded|learned|made|present|"
+    r"encountered|uncovered|surfaced|remain|needed|required|necessary|were|was|have|has|been|i|we|did|not|find|at|this|that|"
+    r"the|in|on|of|for|from|during|with|time|session|sessions|review|run|pass|round|pr|pull|request|diff|change|changeset|changes|"
+    r"branch|commit|commits|codebase|code|file|files|module|area|category|task|scope|today|yet|so|far|currently|here|now|it|these|"
     r"those|iteration|cycle|audit|workflow|point|stage|moment|all|my|our|agent|team|role|reviewed|checked|analysis|"
     + _NOUN[3:-1]
     + r")"
@@ -98,7 +88,8 @@ _FOREIGN_WORDS = _FOREIGN_NEGATIVES | frozenset(
     hay que reportar informar novedades aprendizajes en esta sesión revisión
     achado achados erro erros foram foi novo novos nova novas há a relatar identificado identificados identificada nesta
     sessão revisão
-    problemi risultati errori errore difetti difetto rilievi nuovi nuove trovato trovati trovata rilevato rilevati rilevata sono stati è stato
+    problemi risultati errori errore difetti difetto rilievi nuovi nuove
+    trovato trovati trovata rilevato rilevati rilevata sono stati è stato
     ci da segnalare
     problemen bevindingen bevinding fouten opmerkingen gevonden nieuwe er zijn werden aangetroffen te melden
     fynd resultat fel anmärkningar nya hittades hittade funna inga_nya att rapportera fejl fund fundet funnet feil nye
@@ -171,22 +162,16 @@ _VERDICT = re.compile(
     re.IGNORECASE,
 )
 _SEVERITY = re.compile(
-    r"\b(?:critical|high|medium|low|major|minor|blocker|blocking"
-    r"|severe|trivial|info|nits?|nitpicks?|p[0-4]|s[1-4]|sev-?[0-4])\b",
+    r"\b(?:critical|high|medium|low|major|minor|blocker|blocking|severe|trivial|info|nits?|nitpicks?|p[0-4]|s[1-4]|sev-?[0-4])\b",
     re.IGNORECASE,
 )
 
 _DONE_VERBS = (
-    r"(?:reviewed|ran|fixed|added|updated|implemented|checked|completed"
-    r"|finished|refactored|created|removed|deleted|renamed|moved|"
-    r"merged|committed|pushed|deployed|tested|verified|audited|analy[sz]ed"
-    r"|investigated|wrote|rewrote|read|migrated|upgraded|bumped|"
-    r"installed|configured|documented|cleaned|formatted|linted|built"
-    r"|released|tagged|closed|opened|resolved|addressed|applied|"
-    r"extracted|replaced|changed|adjusted|improved|extended|introduced"
-    r"|enabled|disabled|generated|regenerated|prepared|scanned|"
-    r"inspected|examined|looked|went|worked|handled|ported|converted"
-    r"|split|reverted|rebased|triaged|summari[sz]ed|collected|"
+    r"(?:reviewed|ran|fixed|added|updated|implemented|checked|completed|finished|refactored|created|removed|deleted|renamed|moved|"
+    r"merged|committed|pushed|deployed|tested|verified|audited|analy[sz]ed|investigated|wrote|rewrote|read|migrated|upgraded|bumped|"
+    r"installed|configured|documented|cleaned|formatted|linted|built|released|tagged|closed|opened|resolved|addressed|applied|"
+    r"extracted|replaced|changed|adjusted|improved|extended|introduced|enabled|disabled|generated|regenerated|prepared|scanned|"
+    r"inspected|examined|looked|went|worked|handled|ported|converted|split|reverted|rebased|triaged|summari[sz]ed|collected|"
     r"validated|confirmed|executed|started|set up|wired|integrated|shipped|planned|discussed|attended|did|"
     r"made|performed|conducted)"
 )
@@ -198,10 +183,8 @@ _DONE = re.compile(
     re.IGNORECASE,
 )
 _CLAIM = re.compile(
-    r"\b(?:must|should|never|always|because|since|needs?|requires?"
-    r"|avoid|use|uses|ensure|prefer|if|when|whenever|unless|otherwise|"
-    r"is|are|isn't|aren't|can|cannot|can't|will|won't|do|don't|does"
-    r"|doesn't|causes?|caused|leaks?|breaks?|fails?|lost|loses|"
+    r"\b(?:must|should|never|always|because|since|needs?|requires?|avoid|use|uses|ensure|prefer|if|when|whenever|unless|otherwise|"
+    r"is|are|isn't|aren't|can|cannot|can't|will|won't|do|don't|does|doesn't|causes?|caused|leaks?|breaks?|fails?|lost|loses|"
     r"so that|which|therefore|instead|only|but|due to|turned out|learned|found that|means|root cause|to avoid|"
     r"to prevent|hence)\b"
     r"|=>|->|\u2192",

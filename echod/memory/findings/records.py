@@ -154,7 +154,7 @@ def _findings(value: object, depth: int = 0) -> tuple[FindingRecord, ...] | None
             return tuple(record._replace(fields=(*record.fields, *_shared_fields(shared))) for record in found)
         if _is_finding(value):
             return _records([value])
-        return _records(_as_list(value)) if _is_map(value) else _within(value, depth)
+        return _records(list(value.values())) if _is_map(value) else _within(value, depth)
     return _records(value) if isinstance(value, list) else None
 
 
@@ -185,7 +185,7 @@ def _within(value: Mapping[object, object], depth: int) -> tuple[FindingRecord, 
     ]
     if len(found) != 1:
         return None
-    shared = {name: item for name, item in value.items() if name != found[0][0]}
+    shared = {str(name): item for name, item in value.items() if name != found[0][0]}
     return tuple(record._replace(fields=(*record.fields, *_shared_fields(shared))) for record in found[0][1])
 
 

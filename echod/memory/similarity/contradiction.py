@@ -365,7 +365,7 @@ def _find_crossed_pair(one: Assertions, other: Assertions) -> tuple[str, str] | 
 
 
 def _find_spelling(one: frozenset[str], other: frozenset[str]) -> tuple[str, str] | None:
-    """Return two identifiers that only case or an ending tells apart: `Foo` and `foo`, `user` and `users`."""
+    """Return two identifiers that differ only in case or an ending: `Foo` and `foo`, `user` and `users`."""
     rivals = defaultdict(set)
     for name in other - one:
         rivals[stem(name.casefold())].add(name)
@@ -374,7 +374,7 @@ def _find_spelling(one: frozenset[str], other: frozenset[str]) -> tuple[str, str
 
 
 def _is_past(one: Assertions, other: Assertions) -> bool:
-    """Return whether one text says "was" where the other one says "is"."""
+    """Return whether one text has "was" where the other one has "is"."""
     counts, rivals = dict(one.words), dict(other.words)
     return (
         sum(counts.get(word, 0) - rivals.get(word, 0) for word in ("was", "were"))
