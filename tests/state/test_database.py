@@ -94,9 +94,14 @@ class TestOpening:
         self, database: Database
     ) -> None:
         insert = "INSERT INTO store_turn (store, turn) VALUES ('s', 1)"
-        with pytest.raises(ZeroDivisionError), database.derived_write_transaction() as link:
-            link.execute(insert)
-            raise ZeroDivisionError
+
+        def write_half() -> None:
+            with database.derived_write_transaction() as link:
+                link.execute(insert)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            write_half()
         with database.write_transaction() as again:
             assert again.execute("PRAGMA synchronous").fetchone()[0] == 2
             assert again.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 0
