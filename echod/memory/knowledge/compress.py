@@ -11,6 +11,7 @@ compressed file changes nothing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -121,11 +122,13 @@ def _compress_oldest(items: list[_Item], room: int, newline: str) -> list[_Item]
 
 
 def _drop_oldest(items: Sequence[_Item], room: int, *, may_be_empty: bool) -> tuple[list[_Item], list[_Item]]:
-    kept = sorted(items, key=lambda item: (item.day, min(item.origins), item.text))
-    dropped = []
-    while kept and _lines(kept) > room and (may_be_empty or len(kept) > 1):  # an emptied file looks like a lost one
-        dropped.append(kept.pop(0))
-    return kept, dropped
+    ordered = sorted(items, key=lambda item: (item.day, min(item.origins), item.text))
+    lines, dropped = _lines(ordered), 0
+    # An emptied file looks like a lost one.
+    while dropped < len(ordered) and lines > room and (may_be_empty or dropped + 1 < len(ordered)):
+        lines -= count_lines(ordered[dropped].text)
+        dropped += 1
+    return ordered[dropped:], ordered[:dropped]
 
 
 def _is_rewritten(index: int, kept: Sequence[_Item], condensed: dict[int, str]) -> bool:
@@ -168,14 +171,20 @@ def _merge_once(items: list[_Item], newline: str) -> list[_Item]:
 
 def _without_growth(items: list[_Item], composed: list[_Item]) -> list[_Item]:
     """Return the blocks, but entries as they are where their blocks would be longer."""
-    result = list(composed)
+    blocks_of: defaultdict[tuple[int, ...], list[_Item]] = defaultdict(list)
+    users: defaultdict[int, set[tuple[int, ...]]] = defaultdict(set)
+    for new in composed:
+        blocks_of[new.origins].append(new)
+        for origin in new.origins:
+            users[origin].add(new.origins)
+    kept: dict[tuple[int, ...], _Item] = {}
     for item in items:
-        own = [new for new in result if new.origins == item.origins]
-        shared = any(set(item.origins) & set(new.origins) for new in result if new.origins != item.origins)
+        own = [kept[item.origins]] if item.origins in kept else blocks_of[item.origins]
+        shared = any(users[origin] - {item.origins} for origin in item.origins)
         if own and not shared and sum(len(new.text) for new in own) > len(item.text.rstrip()) + 2:
-            result = [new for new in result if new.origins != item.origins]
-            result.append(item)
-    return result
+            kept.pop(item.origins, None)
+            kept[item.origins] = item
+    return [*(new for new in composed if new.origins not in kept), *kept.values()]
 
 
 def _to_item(source: CompressibleEntry, block: Block) -> _Item:
