@@ -58,6 +58,11 @@ class _Item(NamedTuple):
     materials: tuple[BlockMaterial, ...]
 
 
+_Composed = dict[tuple[BlockMaterial, ...], tuple[str, tuple[BlockMaterial, ...]]]
+"""The block of each group that was composed, with its own learnings. Most groups are composed again and again while the
+fewest entries that are enough are looked for."""
+
+
 def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry], limit: int) -> CompressionResult:
     """Compress these entries of a file, the oldest first, until it has no more than `limit` lines."""
     others = {index: block.text for index, block in enumerate(document.blocks)}
@@ -84,7 +89,7 @@ def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry],
 
 def compress_topics(document: Document, sources: Sequence[CompressibleEntry]) -> bytes:
     """Return the file with all of these entries as blocks, one for each topic, at any size."""
-    items = _merge_topics([_to_item(source, source.block) for source in sources], detect_newline(document))
+    items = _merge_topics([_to_item(source, source.block) for source in sources], detect_newline(document), {})
     texts = {index: block.text for index, block in enumerate(document.blocks)}
     for source in sources:
         texts[source.index] = ""
@@ -110,10 +115,11 @@ def _condense(oldest_first: Sequence[CompressibleEntry], room: int) -> tuple[lis
 def _compress_oldest(items: list[_Item], room: int, newline: str) -> list[_Item]:
     """Merge the fewest of the oldest items into topics that are enough to fit; all if none are enough."""
     low, high = 1, len(items)
-    best = _merge_topics(items, newline)
+    known: _Composed = {}
+    best = _merge_topics(items, newline, known)
     while low < high:
         middle = (low + high) // 2
-        result = [*_merge_topics(items[:middle], newline), *items[middle:]]
+        result = [*_merge_topics(items[:middle], newline, known), *items[middle:]]
         if _lines(result) <= room:
             best, high = result, middle
         else:
@@ -139,34 +145,40 @@ def _lines(items: Sequence[_Item]) -> int:
     return sum(count_lines(item.text) for item in items)
 
 
-def _merge_topics(items: list[_Item], newline: str) -> list[_Item]:
+def _merge_topics(items: list[_Item], newline: str, known: _Composed) -> list[_Item]:
     """Return the items with their learnings in one block per topic. Repeated until nothing merges."""
     while True:
-        result = _merge_once(items, newline)
+        result = _merge_once(items, newline, known)
         if sorted(item.text for item in result) == sorted(item.text for item in items):
             return items
         items = result
 
 
-def _merge_once(items: list[_Item], newline: str) -> list[_Item]:
+def _merge_once(items: list[_Item], newline: str, known: _Composed) -> list[_Item]:
     pieces = [(item, material) for item in items for material in item.materials]
     groups = group_by_topic([material for _, material in pieces])
     composed: list[_Item] = []
     for group in groups:
         members = [pieces[index] for index in group]
-        materials = [material for _, material in members]
+        materials = tuple(material for _, material in members)
         origins = tuple(sorted({origin for item, _ in members for origin in item.origins}))
         if len(materials) == 1 and materials[0].is_compressed:
             composed.append(members[0][0])
             continue
-        text = compose_block(materials)
-        block = parse_block(text)
-        if block.entry is None:
-            raise AssertionError("a knowledge block reads back as an entry")
+        if materials not in known:
+            known[materials] = _compose(materials)
+        text, own = known[materials]
         day = max(material.day for material in materials)
-        new = (text + "\n").replace("\n", newline)
-        composed.append(_Item(origins, new, day, extract_materials(block, block.entry, day)))
+        composed.append(_Item(origins, (text + "\n").replace("\n", newline), day, own))
     return _without_growth(items, composed)
+
+
+def _compose(materials: tuple[BlockMaterial, ...]) -> tuple[str, tuple[BlockMaterial, ...]]:
+    text = compose_block(materials)
+    block = parse_block(text)
+    if block.entry is None:
+        raise AssertionError("a knowledge block reads back as an entry")
+    return text, extract_materials(block, block.entry, max(material.day for material in materials))
 
 
 def _without_growth(items: list[_Item], composed: list[_Item]) -> list[_Item]:

@@ -258,7 +258,7 @@ class Echod(Program):
         """Return the documents at the places that were found."""
         found = []
         for entry in answer["entries"]:
-            lines, ids = self._places.get(Path(entry["file_path"]).parent.name, ([], []))
+            lines, ids = self._places.get(entry["role"], ([], []))
             if lines:
                 found.append(ids[max(0, bisect_right(lines, entry["line_number"]) - 1)])
         return found
