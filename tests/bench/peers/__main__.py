@@ -30,7 +30,7 @@ from tests.bench.topics.search import Question, Searcher, fts_searcher, grep_sea
 from tests.bench.wire import BenchRun, TopicResult, save
 from tests.bench.workspace import Workspace, workspace
 
-_QUERIES = 60
+_QUERIES = 40
 _SETS = {"real-shared": "recall@5, real memory", "multi": "recall@5, seven languages"}
 _NO = "no"
 _BASELINES = ("grep -rn", "plain FTS5")
@@ -52,30 +52,33 @@ def main() -> int:
     asked = _parser().parse_args()
     began = time.monotonic()
     found = _Found([], defaultdict(dict), [])
-    versions = {"echod": machine.describe_machine()["revision"]}
+    described = machine.describe_machine()
+    versions = {"echod": described["revision"]}
     makers: dict[str, Maker] = {"echod": Echod, **dict(_peers(found.notes, versions))}
     chosen = {name: maker for name, maker in makers.items() if not asked.only or name in asked.only}
     documents = work.made_documents(asked.entries)
     questions = work.made_questions(documents, min(_QUERIES, asked.entries // 2))
     sets = {title: read_judged(path) for title, path in _corpus_sets()}
+    columns = [*([] if asked.only else _BASELINES), *chosen]
+    title = f"Programs for the memory of agents: {asked.entries:,} entries"
+
+    def finished() -> BenchRun:
+        figures = Figures(tuple(found.rows), tables=(_table(title, columns, found, versions),))
+        return BenchRun(described, (TopicResult("peers", "Peers", time.monotonic() - began, figures),))
+
+    if not asked.only:
+        _baselines(found, documents, questions, sets)
     for name, maker in chosen.items():
-        for title, measure in _works(documents, questions, sets, asked.idle).items():
-            _say(f"{name}: {title}")
+        for what, measure in _works(documents, questions, sets, asked.idle).items():
+            _say(f"[{time.monotonic() - began:4.0f} s]  {name}: {what}")
             try:
                 with workspace() as space:
                     measure(found, name, partial(maker, space))
             except (PeerError, OSError, subprocess.SubprocessError, pytest.fail.Exception) as error:
-                found.notes.append(f"{name}, {title}: failed: {str(error)[:200]}")
-    if not asked.only:
-        _baselines(found, documents, questions, sets)
-    columns = [*chosen, *(() if asked.only else _BASELINES)]
-    title = f"Programs for the memory of agents: {asked.entries:,} entries"
-    figures = Figures(tuple(found.rows), tables=(_table(title, columns, found, versions),))
-    result = TopicResult("peers", "Peers", time.monotonic() - began, figures)
-    finished = BenchRun(machine.describe_machine(), (result,))
-    print(report(finished))
-    if asked.json:
-        save(finished, asked.json)
+                found.notes.append(f"{name}, {what}: failed: {str(error)[:200]}")
+            if asked.json:
+                save(finished(), asked.json)
+    print(report(finished()))
     return 0 if any("echod" in cells for cells in found.cells.values()) or asked.only else 1
 
 
@@ -99,17 +102,17 @@ def _peers(notes: list[str], versions: dict[str, str]) -> Iterator[tuple[str, Ma
     """Yield the programs that can be installed and used here, and note why others are not."""
     scratch_directory().mkdir(parents=True, exist_ok=True)
     try:
-        basic = install_python("basic-memory", "basic-memory")
-        versions["basic-memory"] = basic.version
-        yield "basic-memory", partial(BasicMemory, basic)
-    except InstallError as error:
-        notes.append(f"basic-memory is not measured: {error}")
-    try:
         server = install_node("@modelcontextprotocol/server-memory", "mcp-server-memory")
         versions["memory server"] = server.version
         yield "memory server", partial(MemoryServer, server)
     except InstallError as error:
         notes.append(f"memory server is not measured: {error}")
+    try:
+        basic = install_python("basic-memory", "basic-memory")
+        versions["basic-memory"] = basic.version
+        yield "basic-memory", partial(BasicMemory, basic)
+    except InstallError as error:
+        notes.append(f"basic-memory is not measured: {error}")
     notes.append(_why_not_mem0())
     notes.append(_why_not_claude_mem())
 

@@ -22,8 +22,8 @@ from tests.bench.reference import rounds, timed
 from tests.bench.topics.search import Question, made_words, recall_at_5
 
 _BODY_WORDS, _LINE_WORDS = 65, 13
-_TRIES, _SECONDS = 15, 40.0
-_SETTLE_SECONDS = 10.0
+_TRIES, _SECONDS = 9, 25.0
+_SETTLE_SECONDS = 5.0
 _WRITERS, _ENTRIES, _KILLED = 6, 15, 3
 _BARE = (sys.executable, "-c", "pass")
 
