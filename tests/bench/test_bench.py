@@ -172,7 +172,7 @@ def test_each_made_question_of_the_comparison_has_an_answer_that_contains_its_wo
 
     for question in made_questions(documents, 20):
         (answer,) = question.gold
-        assert all(word in texts[answer] for word in question.query.split())
+        assert sum(word in texts[answer].split() for word in question.query.replace(".", "").split()) >= 2
         assert recall_at_5(question, list(search(question.query))) in (0, 1)
 
 

@@ -70,6 +70,8 @@ def main() -> int:
         _baselines(found, documents, questions, sets)
     for name, maker in chosen.items():
         for what, measure in _works(documents, questions, sets, asked.idle).items():
+            if asked.work and what not in asked.work:
+                continue
             _say(f"[{time.monotonic() - began:4.0f} s]  {name}: {what}")
             try:
                 with workspace() as space:
@@ -92,6 +94,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--idle", type=float, default=60.0, metavar="SECONDS", help="how long each program rests")
     parser.add_argument("--entries", type=int, default=2_000, metavar="N", help="how many entries are searched")
     parser.add_argument("--only", nargs="*", default=[], metavar="PROGRAM", help="only these programs")
+    parser.add_argument("--work", nargs="*", default=[], metavar="WORK", help="only this work, as named on the way")
     return parser
 
 

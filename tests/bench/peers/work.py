@@ -42,7 +42,7 @@ def made_documents(count: int) -> Documents:
 
 
 def made_questions(documents: Documents, count: int) -> Sequence[Question]:
-    """Ask for a document by two of its rarer words and two others of it, in any order: it is the one answer."""
+    """Ask for a document by one of its rarer words, two others, and one that it does not have: it is the one answer."""
     random = Random(5)
     texts = {
         document["id"]: re.findall(r"\w+", f"{document['title']} {document['body']}".lower()) for document in documents
@@ -56,7 +56,8 @@ def made_questions(documents: Documents, count: int) -> Sequence[Question]:
         words = sorted(
             {word for word in texts[document["id"]] if not word.isdigit()}, key=lambda word: (frequency[word], word)
         )
-        asked = [*random.sample(words[:10], 2), *random.sample(words[10:], 2)]
+        foreign = random.choice([word for word in frequency if word not in words and not word.isdigit()])
+        asked = [random.choice(words[:10]), *random.sample(words[10:], 2), foreign]
         random.shuffle(asked)
         questions.append(Question(" ".join(asked), "known entry", {document["id"]: 2}))
     return questions
