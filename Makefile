@@ -74,7 +74,7 @@ fuzz: $(READY)  ## search for failing input for minutes
 	$(BIN)/python -m pytest -m fuzz
 
 torture: $(READY)  ## run the durability proofs at full length
-	$(BIN)/python -m pytest -m torture -s
+	$(BIN)/python -m pytest -n auto --dist worksteal -m torture -rP
 
 clean:  ## remove everything that make created
 	rm -rf .venv build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -9,7 +9,7 @@ from echod.errors import ConfigurationError, ExitCode
 from echod.memory.policy import DEFAULT_POLICY
 from echod.settings import loader, schema
 from echod.settings.effective import unknown_variable_warnings
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 
 
 def load(tmp_path: Path, text: str, **environ: str) -> Settings:

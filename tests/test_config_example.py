@@ -7,7 +7,7 @@ import tomllib
 from pathlib import Path
 
 from echod.settings import schema
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 
 EXAMPLE = Path(__file__).parents[1] / "config.example.toml"
 

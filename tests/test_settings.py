@@ -8,7 +8,7 @@ import pytest
 
 from echod.paths import all_defaults
 from echod.settings import loader
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 
 
 def test_the_plain_defaults_are_those_that_are_checked(tmp_path: Path) -> None:

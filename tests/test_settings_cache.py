@@ -16,7 +16,7 @@ from echod.errors import ConfigurationError
 from echod.files import file_version
 from echod.settings import effective, schema
 from echod.settings.effective import check_in_child, check_in_process, effective_settings
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from tests.support import Home
 
 

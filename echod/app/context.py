@@ -23,7 +23,7 @@ from echod.projects.settings import MaintenancePolicy, ProjectSettings, ProjectS
 from echod.scheduler.gate import ProjectGate
 from echod.scheduler.needs import NeedSettings
 from echod.sessions.needs import SessionProjects
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.fingerprints import FingerprintStore

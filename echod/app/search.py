@@ -6,7 +6,6 @@ This is the one list of sources. Separate from `context`, which loads much that 
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -15,19 +14,11 @@ from echod.projects.discovery import ProjectLocator, discover_stores
 from echod.projects.registry import ProjectRegistry, expand_globs
 from echod.remembrance.source import SolutionSource
 from echod.search.artifacts import ArtifactSource
-from echod.search.documents import DocumentKind, DocumentSource
+from echod.search.documents import DocumentKind, DocumentSource, SearchScope
 from echod.search.sources import ArchiveSource, ConversationSource, MemorySource
 from echod.store.layout import Store, global_store, packs_store
 
 ALL_KINDS: Final = frozenset(DocumentKind)
-
-
-class SearchScope(StrEnum):
-    """Where a search looks: in one project, in the global store, or in all projects and the global store."""
-
-    PROJECT = "project"
-    GLOBAL = "global"
-    ALL = "all"
 
 
 class SearchLocations(NamedTuple):

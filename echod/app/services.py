@@ -30,7 +30,7 @@ from echod.runtime.user_command import UserCommand
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.scheduler.worker import JobSettings, Worker
 from echod.sessions.needs import SessionNeedFinder
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.state.entries import EntryStore
 from echod.state.job import ProcessIdentity
 from echod.state.job_rows import QueueView

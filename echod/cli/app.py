@@ -14,7 +14,11 @@ from collections.abc import Sequence
 from typing import Final
 
 from echod.errors import EchodError, ExitCode, os_reason
+from echod.lazy_imports import lazy_imports
 from echod.log import get_logger
+
+with lazy_imports(__name__):
+    from echod.cli import root, search_screen
 
 log = get_logger(__name__)
 
@@ -52,14 +56,10 @@ def run(arguments: Sequence[str]) -> int:
 
 
 def _run_command(arguments: Sequence[str]) -> int:
-    if arguments[:1] == ["search"] and "_ECHOD_COMPLETE" not in os.environ:
-        from echod.cli.search_screen import search_quickly
-
-        if search_quickly(arguments[1:], os.environ):
-            return ExitCode.OK
-    from echod.cli.root import run_command_line
-
-    return run_command_line(arguments)
+    is_search = arguments[:1] == ["search"] and "_ECHOD_COMPLETE" not in os.environ
+    if is_search and search_screen.search_quickly(arguments[1:], os.environ):
+        return ExitCode.OK
+    return root.run_command_line(arguments)
 
 
 def _is_about_output(error: OSError) -> bool:

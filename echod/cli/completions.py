@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Final
 import click
 from click.shell_completion import CompletionItem, FishComplete, ZshComplete, add_completion_class
 
+from echod import paths
+from echod.cli import commands
 from echod.errors import EchodError
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from echod.cli import context as command_context
+    from echod.cli import targets
+    from echod.projects import registry
+    from echod.status import sections
 
 if TYPE_CHECKING:
     from echod.cli.context import CommandContext  # loads modules that help does not need
@@ -26,9 +35,7 @@ Candidates = Callable[["CommandContext", click.Context], Iterable[CompletionItem
 
 
 def _context() -> CommandContext:
-    from echod.cli.context import CommandContext
-
-    return CommandContext.from_process(quiet=True)
+    return command_context.CommandContext.from_process(quiet=True)
 
 
 def _completion(candidates: Candidates) -> Complete:
@@ -45,28 +52,21 @@ def _completion(candidates: Candidates) -> Complete:
 
 
 def _entries(context: CommandContext, ctx: click.Context) -> Iterator[CompletionItem]:
-    from echod.cli.targets import list_memory_matches, list_roles_of, select_stores
-
     with context.open_read_context() as read_context:
-        stores = select_stores(context, _typed_project(ctx)) or read_context.discover_stores().stores
-        for role in list_roles_of(stores):
-            for match in list_memory_matches(read_context, role):
+        stores = targets.select_stores(context, _typed_project(ctx)) or read_context.discover_stores().stores
+        for role in targets.list_roles_of(stores):
+            for match in targets.list_memory_matches(read_context, role):
                 yield CompletionItem(match.id, help=f"{role.name}: {match.title}")
 
 
 def _roles(context: CommandContext, ctx: click.Context) -> Iterator[CompletionItem]:
-    from echod.cli.targets import list_roles_of, select_stores
-
     with context.open_read_context() as read_context:
-        stores = select_stores(context, _typed_project(ctx)) or read_context.discover_stores().stores
-        yield from map(CompletionItem, sorted({role.name for role in list_roles_of(stores)}))
+        stores = targets.select_stores(context, _typed_project(ctx)) or read_context.discover_stores().stores
+        yield from map(CompletionItem, sorted({role.name for role in targets.list_roles_of(stores)}))
 
 
 def _packs(context: CommandContext, ctx: click.Context) -> Iterator[CompletionItem]:  # noqa: ARG001
-    from echod.cli.commands.packs import read_pack_inventory
-    from echod.status.sections import pack_info
-
-    for info in map(pack_info, read_pack_inventory(context).packs.packs):
+    for info in map(sections.pack_info, commands.packs.read_pack_inventory(context).packs.packs):
         yield CompletionItem(info.name, help=info.title)
 
 
@@ -80,31 +80,24 @@ def _jobs(context: CommandContext, ctx: click.Context) -> Iterator[CompletionIte
 
 
 def _failed_jobs(context: CommandContext, ctx: click.Context) -> Iterator[CompletionItem]:  # noqa: ARG001
-    from echod.cli.commands.log import read_retryable_jobs
-
-    for job in read_retryable_jobs(context):
+    for job in commands.log.read_retryable_jobs(context):
         yield CompletionItem(str(job.id), help=f"{job.kind} {job.role}: {job.result}")
 
 
 def _review_items(context: CommandContext, ctx: click.Context) -> Iterator[CompletionItem]:  # noqa: ARG001
-    from echod.cli.commands.review import collect_open_items
-
-    for item in collect_open_items(context):
+    for item in commands.review.collect_open_items(context):
         yield CompletionItem(item.id, help=f"{item.kind}: {item.text}")
 
 
 def complete_project(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:  # noqa: ARG001
     """Complete a path, and the registered projects."""
-    from echod.paths import expand_home
-    from echod.projects.registry import ProjectRegistry
-
-    paths = [CompletionItem(incomplete, type="file")]
+    typed_path = CompletionItem(incomplete, type="file")
     try:
-        projects = ProjectRegistry(_context().paths.projects).list_projects().projects
+        projects = registry.ProjectRegistry(_context().paths.projects).list_projects().projects
     except (EchodError, OSError):
-        return paths
-    typed = str(expand_home(Path(incomplete))) if incomplete else ""
-    return [*paths, *(CompletionItem(str(one.root)) for one in projects if str(one.root).startswith(typed))]
+        return [typed_path]
+    typed = str(paths.expand_home(Path(incomplete))) if incomplete else ""
+    return [typed_path, *(CompletionItem(str(one.root)) for one in projects if str(one.root).startswith(typed))]
 
 
 def _typed_project(ctx: click.Context) -> Path | None:

@@ -21,16 +21,22 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 from echod import __version__, paths
 from echod.cli.output import WIDTH, escape_unsafe, sanitize
 from echod.errors import StateError, UsageError, os_reason
+from echod.lazy_imports import lazy_imports
 from echod.log import configure_lazily
 from echod.paths import is_utf8, not_utf8_message
 from echod.projects.discovery import ProjectLocator
 from echod.runtime.heartbeat import DaemonState, Liveness, read_liveness, write_wake_file
 from echod.runtime.locks import paths_of_running_daemon
 from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.store import layout
 from echod.store.layout import Store
 from echod.store.skipped import find_linked_stores
+
+with lazy_imports(__name__):
+    from echod import log_setup
+    from echod.app import context as app_context
+    from echod.app import services as app_services
 
 if TYPE_CHECKING:
     from echod.app.context import ReadContext
@@ -124,8 +130,6 @@ class CommandContext:
         """Send log lines to the log file. The command itself prints sentences."""
 
         def configure() -> None:
-            from echod import log_setup  # loads structlog
-
             log_setup.configure("info", sys.stderr, self.environ, file=self.paths.log_file)
 
         configure_lazily(configure)
@@ -136,9 +140,7 @@ class CommandContext:
         Raises:
             StateError: the database cannot be read.
         """
-        from echod.app.context import open_read_context  # loads SQLite
-
-        return open_read_context(self.paths, self.settings, self.environ, self.now)
+        return app_context.open_read_context(self.paths, self.settings, self.environ, self.now)
 
     def open_services(self) -> AbstractContextManager[Services]:
         """Open everything that changes memory and the queue.
@@ -146,9 +148,7 @@ class CommandContext:
         Raises:
             StateError: the state directory or the database cannot be used.
         """
-        from echod.app.services import open_services  # loads the jobs and the commit engine
-
-        return open_services(self.paths, self.settings, self.environ, self.now)
+        return app_services.open_services(self.paths, self.settings, self.environ, self.now)
 
     def notify_daemon(self) -> None:
         """Wake the daemon, if one runs."""

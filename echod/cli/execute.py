@@ -15,20 +15,26 @@ import click
 
 from echod.app.context import process_is_alive
 from echod.cli.context import CommandContext
-from echod.cli.output import short_path, wrap
+from echod.cli.output import print_error, short_path, wrap
 from echod.errors import EchodError, UsageError
 from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
-from echod.memory.text import capitalize
-from echod.runtime.locks import this_process, worker_lock
+from echod.lazy_imports import lazy_imports
+from echod.memory.text import capitalize, pluralize
+from echod.runtime.locks import WorkerBusyError, this_process, worker_lock
 from echod.scheduler.gate import ProjectGate, describe_verdict
 from echod.state.job import Job, JobKind, Need
 from echod.store.changes import CommitGate, no_gate
 from echod.store.errors import BusyError, RefusedError
-from echod.store.layout import Role, global_root
+from echod.store.layout import Role, Store, global_root
+from echod.store.leftovers import Leftover, delete_leftover, find_leftovers, list_exposed_files
 from echod.workflows.model import GateState
+
+with lazy_imports(__name__):
+    from echod.app import moved_projects
 
 if TYPE_CHECKING:
     from echod.app.services import Services  # loads the worker, which a plan and a dry run do without
+
 
 ResultT = TypeVar("ResultT")
 
@@ -78,8 +84,16 @@ class Confirmation(NamedTuple):
     answer: str | None = None
 
 
-Step = Callable[["JobRunner"], str]
-"""Makes one part of a change, mostly by a job, and returns the report for the user. An empty report is not printed."""
+class Step(NamedTuple):
+    """One part of a change, which does not depend on the others.
+
+    Attributes:
+        subject: what it changes, for the report of a failure.
+        run: makes it, mostly by a job, and returns the report for the user. An empty report is not printed.
+    """
+
+    subject: str
+    run: Callable[[JobRunner], str]
 
 
 class Change(NamedTuple):
@@ -101,11 +115,13 @@ class Change(NamedTuple):
 def make_change(context: CommandContext, change: Change, write_options: WriteOptions) -> None:
     """Show a change, confirm it, make it and wake the daemon. A dry run only shows it.
 
+    Every step is attempted, also after one that failed.
+
     Raises:
         WriteNotAllowedError: a workflow is running, or the settings forbid changes.
         UsageError: there is no terminal to ask at.
         click.exceptions.Exit: the user declined.
-        EchodError: a step failed; earlier steps are done.
+        EchodError: a step failed; the others are done, as far as they did not fail.
     """
     question = None if write_options.yes else change.question
     if change.preview and (write_options.dry_run or question is not None or not context.quiet):
@@ -119,22 +135,29 @@ def make_change(context: CommandContext, change: Change, write_options: WriteOpt
         confirm(context, question)
     with context.open_services() as services, context.progress_line() as progress:
         runner = JobRunner(context, services, write_options.force)
+        failures: list[str] = []
         for number, step in enumerate(change.steps, start=1):
             progress.show(f"{number} of {len(change.steps)}")
-            report = _run_step(step, runner, number, len(change.steps))
+            try:
+                report = step.run(runner)
+            except WorkerBusyError:  # every later step would wait as long
+                raise
+            except EchodError as error:
+                if len(change.steps) == 1:
+                    raise
+                progress.clear()
+                if str(error) not in failures:  # of a workflow that holds several roles, once is enough
+                    print_error(f"{step.subject}: {error}")
+                failures.append(str(error))
+                continue
             progress.clear()
             if report:
                 context.print_info(report)
     context.notify_daemon()
-
-
-def _run_step(step: Step, runner: JobRunner, number: int, total: int) -> str:
-    try:
-        return step(runner)
-    except EchodError:
-        if total > 1:
-            click.echo(f"Stopped at change {number} of {total}. The ones after it were not begun.", err=True)
-        raise
+    if failures:
+        raise JobRefusedError(
+            f"{len(failures)} of {pluralize(len(change.steps), 'change')} failed, for the reasons above."
+        )
 
 
 def require_write_mode(context: CommandContext) -> None:
@@ -366,3 +389,44 @@ def _retry_while_busy(action: Callable[[], ResultT]) -> ResultT:
         except BusyError:
             time.sleep(_BUSY_RETRY_SECONDS)
     return action()
+
+
+def settle_and_report(context: CommandContext, stores: Sequence[Store]) -> None:
+    """Empty the private directories of these stores as far as possible, and name the files that remain in them."""
+    if not context.paths.journal.is_dir():
+        return
+    try:
+        remaining = moved_projects.settle_stores(context.paths, stores, context.now)
+    except EchodError as error:
+        click.echo(wrap(f"Replaced versions of files remain in .echod: {error}", indent="! "), err=True)
+        return
+    for path in remaining:
+        text = "is a replaced version that another program has open, or that no change knows."
+        click.echo(wrap(f"{short_path(str(path))} {text}", indent="! "), err=True)
+    if remaining or any(True for store in stores for _ in list_exposed_files(store)):
+        click.echo(wrap("To delete such files once no program uses them: echod doctor --fix", indent="> "), err=True)
+
+
+def delete_leftovers(context: CommandContext, stores: Iterable[Store], *, yes: bool) -> None:
+    """List the leftovers of these stores, ask, and delete those whose text is known elsewhere.
+
+    Raises:
+        UsageError: there is no terminal to ask at.
+        StoreError: one cannot be deleted.
+    """
+    leftovers = [leftover for store in stores for leftover in find_leftovers(store, context.paths.journal)]
+    known = [leftover for leftover in leftovers if leftover.known]
+    _print_leftovers(leftovers)
+    if not known:
+        return
+    if not yes:
+        confirm(context, Confirmation(f"Delete {pluralize(len(known), 'file')}?"))
+    for leftover in known:
+        delete_leftover(leftover)
+    context.print_info(f"{pluralize(len(known), 'file')} deleted.")
+
+
+def _print_leftovers(leftovers: Iterable[Leftover]) -> None:
+    for leftover in leftovers:
+        reason = "" if leftover.known else "  (kept: its text is nowhere else)"
+        click.echo(f"{short_path(str(leftover.path))}{reason}")

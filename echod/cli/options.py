@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from pathlib import Path
 from typing import Final
 
@@ -25,6 +26,14 @@ class Number(click.FloatRange):
     """A number with bounds. Errors call it so."""
 
     name = "number"
+
+
+class SettableLayer(StrEnum):
+    """The layers that `echod raise` can give."""
+
+    ETCHED = "etched"
+    NOTES = "notes"
+    INSCRIBED = "inscribed"
 
 
 json = click.option("--json", is_flag=True, help="Print JSON for scripts (docs/json.md).")
@@ -87,4 +96,7 @@ limit = click.option(
     default=20,
     show_default=True,
     help="The number of rows, newest first.",
+)
+archive_root = click.option(
+    "--root", metavar="ROOT", type=PATH, help="The directory that has memory/; default: that of the current project."
 )

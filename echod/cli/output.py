@@ -13,8 +13,13 @@ from typing import TextIO
 
 from echod.clock import local_datetime
 from echod.files import open_private_log
+from echod.lazy_imports import lazy_imports
 from echod.memory.text import pluralize
 from echod.paths import make_private_directory, paths_from_environment
+
+with lazy_imports(__name__):
+    import shutil
+    import traceback
 
 WIDTH = 80
 """The columns of a file, a pipe, and a terminal that does not know its size."""
@@ -41,9 +46,7 @@ def screen_width() -> int:
 
 def draw_screen(text: str) -> None:
     """Replace the content of the terminal by the first lines of `text` that fit."""
-    from shutil import get_terminal_size
-
-    lines, height = text.splitlines(), max(get_terminal_size().lines - 1, 2)
+    lines, height = text.splitlines(), max(shutil.get_terminal_size().lines - 1, 2)
     if len(lines) > height:
         lines = [*lines[: height - 1], f"... {pluralize(len(lines) - height + 1, 'more line')}"]
     sys.stdout.flush()
@@ -204,9 +207,7 @@ def print_error(message: str) -> None:
 
 def write_crash_report(error: Exception) -> str:
     """Append the traceback, without the values of variables, to the log file. Return a sentence with its location."""
-    from traceback import format_exception
-
-    text = "".join(format_exception(error))
+    text = "".join(traceback.format_exception(error))
     try:
         log = paths_from_environment(os.environ).log_file
         make_private_directory(log.parent)

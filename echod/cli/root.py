@@ -7,23 +7,33 @@ from collections.abc import Callable, Sequence
 from functools import update_wrapper
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Concatenate, Final, NamedTuple
 
 import click
 from click.shell_completion import CompletionItem, shell_complete
 
+import echod
 from echod.cli.options import PATH
 from echod.errors import ExitCode
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    import json
+    from importlib import metadata
+
+    from echod.cli import completions, output, usage_errors
+    from echod.cli import context as command_contexts
+    from echod.store import git
 
 if TYPE_CHECKING:
     from echod.cli.context import CommandContext  # loads modules that help does not need
 
-P = ParamSpec("P")
-R = TypeVar("R")
-
 COMPLETE_VARIABLE: Final = "_ECHOD_COMPLETE"
 """The environment variable by which a shell requests completions. The printed script sets it."""
 
+_MAX_SUMMARY_LENGTH: Final = 80
+_SHORT_COMMIT_DIGITS: Final = 10
+_FIRST_WORD_KEY: Final = "echod.first_word"
 _SUBCOMMAND_KEY: Final = "echod.subcommand"
 
 OPTIONS_ANYWHERE: Final = frozenset({"-q", "--quiet", "--no-color"})
@@ -31,7 +41,7 @@ OPTIONS_ANYWHERE: Final = frozenset({"-q", "--quiet", "--no-color"})
 
 
 class CommandEntry(NamedTuple):
-    """A command: its name, `module:attribute` below `echod.cli.commands`, and its help in one line."""
+    """A command: its name, `module:attribute` below `echod.cli.declarations`, and its help in one line."""
 
     name: str
     target: str
@@ -42,81 +52,83 @@ SECTIONS: Final[tuple[tuple[str, tuple[CommandEntry, ...]], ...]] = (
     (
         "Get started",
         (
-            CommandEntry("demo", "demo:demo", "Watch echod work on a made-up project, in under a minute."),
-            CommandEntry("init", "init:init", "Create a project's memory directory with its roles."),
-            CommandEntry("add", "projects:add", "Register a project for maintenance."),
-            CommandEntry("service", "service:service", "Install and control the background service."),
-            CommandEntry("config", "config:config", "Show, write and check the settings."),
-            CommandEntry("doctor", "doctor:doctor", "Check the installation and suggest fixes."),
-            CommandEntry("completion", "help:completion", "Print a shell completion script."),
-            CommandEntry("help", "help:help_", "Show the help of echod or of one command."),
+            CommandEntry("demo", "starting:demo", "Watch echod work on a made-up project, in under a minute."),
+            CommandEntry("init", "starting:init", "Create a project's memory directory with its roles."),
+            CommandEntry("add", "starting:add", "Register a project for maintenance."),
+            CommandEntry("service", "starting:service", "Install and control the background service."),
+            CommandEntry("config", "starting:config", "Show, write and check the settings."),
+            CommandEntry("doctor", "starting:doctor", "Check the installation and suggest fixes."),
+            CommandEntry("completion", "starting:completion", "Print a shell completion script."),
+            CommandEntry("help", "starting:help_", "Show the help of echod or of one command."),
         ),
     ),
     (
         "Inspect",
         (
-            CommandEntry("status", "status:status", "Show service health, queued work and warnings."),
-            CommandEntry("search", "search:search", "Find entries, learnings and solutions by words."),
-            CommandEntry("brief", "search:brief", "Summarize the memory that matters for a task."),
-            CommandEntry("verify", "verify:verify", "Check the files and lines that entries cite."),
-            CommandEntry("show", "show:show", "Show roles, entries or one entry."),
-            CommandEntry("explain", "explain:explain", "Explain why an entry stays or leaves."),
-            CommandEntry("gate", "gate:gate", "Show whether a project's memory may be written now."),
-            CommandEntry("jobs", "log:jobs", "List jobs, or retry one."),
-            CommandEntry("log", "log:log", "List the changes that echod made, or show one as a diff."),
-            CommandEntry("picture", "picture:picture", "Draw the memory over time."),
-            CommandEntry("projects", "projects:projects", "List the registered projects."),
-            CommandEntry("review", "review:review", "List review items, or answer them."),
-            CommandEntry("remembrance", "remembrance:remembrance", "List, search and check the solutions for people."),
-            CommandEntry("audit", "global_memory:audit", "List the entries of the global store with their origin."),
+            CommandEntry("status", "inspecting:status", "Show service health, queued work and warnings."),
+            CommandEntry("search", "inspecting:search", "Find entries, learnings and solutions by words."),
+            CommandEntry("brief", "inspecting:brief", "Summarize the memory that matters for a task."),
+            CommandEntry("verify", "inspecting:verify", "Check the files and lines that entries cite."),
+            CommandEntry("show", "inspecting:show", "Show roles, entries or one entry."),
+            CommandEntry("explain", "inspecting:explain", "Explain why an entry stays or leaves."),
+            CommandEntry("gate", "inspecting:gate", "Show whether a project's memory may be written now."),
+            CommandEntry("jobs", "inspecting:jobs", "List jobs, or retry one."),
+            CommandEntry("log", "inspecting:log", "List the changes that echod made, or show one as a diff."),
+            CommandEntry("picture", "inspecting:picture", "Draw the memory over time."),
+            CommandEntry("projects", "inspecting:projects", "List the registered projects."),
+            CommandEntry("review", "inspecting:review", "List review items, or answer them."),
+            CommandEntry("remembrance", "inspecting:remembrance", "List, search and check the solutions for people."),
+            CommandEntry("audit", "inspecting:audit", "List the entries of the global store with their origin."),
         ),
     ),
     (
         "Curate",
         (
-            CommandEntry("remember", "memory:remember", "Add a note to a project's memory."),
-            CommandEntry("pin", "entries:pin", "Keep an entry from being removed for some time."),
-            CommandEntry("unpin", "entries:unpin", "Remove the pin of an entry."),
-            CommandEntry("raise", "entries:raise_", "Move an entry to another layer."),
-            CommandEntry("forget", "entries:forget", "Move an entry to the archive."),
-            CommandEntry("restore", "entries:restore", "Restore an archived entry."),
-            CommandEntry("undo", "undo:undo", "Undo the changes of a job."),
-            CommandEntry("reset", "memory:reset", "Archive all entries of a project or role and start over."),
-            CommandEntry("elevate", "global_memory:elevate", "Copy an entry to the global store."),
-            CommandEntry("promote", "remembrance:promote_", "Promote an entry to a solution in docs/solutions."),
-            CommandEntry("packs", "packs:packs", "Install and update doc packs."),
+            CommandEntry("remember", "curating:remember", "Add a note to a project's memory."),
+            CommandEntry("pin", "curating:pin", "Keep an entry from being removed for some time."),
+            CommandEntry("unpin", "curating:unpin", "Remove the pin of an entry."),
+            CommandEntry("raise", "curating:raise_", "Move an entry to another layer."),
+            CommandEntry("forget", "curating:forget", "Move an entry to the archive."),
+            CommandEntry("restore", "curating:restore", "Restore an archived entry."),
+            CommandEntry("undo", "curating:undo", "Undo the changes of a job."),
+            CommandEntry("reset", "curating:reset", "Archive all entries of a project or role and start over."),
+            CommandEntry("elevate", "curating:elevate", "Copy an entry to the global store."),
+            CommandEntry("promote", "curating:promote_", "Promote an entry to a solution in docs/solutions."),
+            CommandEntry("packs", "curating:packs", "Install and update doc packs."),
         ),
     ),
     (
         "Maintain",
         (
-            CommandEntry("run", "run:run", "Run the service in the foreground, or once with --once."),
-            CommandEntry("consolidate", "consolidate:consolidate", "Add the findings of agents to the memory now."),
-            CommandEntry("ingest", "ingest:ingest", "Turn the reports of workflows into memory now."),
-            CommandEntry("prune", "prune:prune", "Archive entries from memory files over their limit."),
-            CommandEntry("compress", "prune:compress", "Shorten knowledge files over their limit."),
-            CommandEntry("migrate", "migrate:migrate", "Bring names and layout of a memory up to date."),
-            CommandEntry("scrub", "scrub:scrub", "Find and remove secrets on disk."),
-            CommandEntry("pause", "projects:pause", "Stop writing to memory until `echod resume`."),
-            CommandEntry("resume", "projects:resume", "Resume writing to memory."),
-            CommandEntry("sync", "sync:sync", "Keep the memory of several clones and machines together."),
-            CommandEntry("move", "projects:move", "Tell echod that a project was moved or renamed."),
-            CommandEntry("remove", "projects:remove", "Unregister a project."),
+            CommandEntry("run", "maintaining:run", "Run the service in the foreground, or once with --once."),
+            CommandEntry("consolidate", "maintaining:consolidate", "Add the findings of agents to the memory now."),
+            CommandEntry("ingest", "maintaining:ingest", "Turn the reports of workflows into memory now."),
+            CommandEntry("prune", "maintaining:prune", "Archive entries from memory files over their limit."),
+            CommandEntry("compress", "maintaining:compress", "Shorten knowledge files over their limit."),
+            CommandEntry("migrate", "maintaining:migrate", "Bring names and layout of a memory up to date."),
+            CommandEntry("scrub", "maintaining:scrub", "Find and remove secrets on disk."),
+            CommandEntry("pause", "maintaining:pause", "Stop writing to memory until `echod resume`."),
+            CommandEntry("resume", "maintaining:resume", "Resume writing to memory."),
+            CommandEntry("sync", "maintaining:sync", "Keep the memory of several clones and machines together."),
+            CommandEntry("move", "maintaining:move", "Tell echod that a project was moved or renamed."),
+            CommandEntry("remove", "maintaining:remove", "Unregister a project."),
         ),
     ),
     (
         "Integrations",
         (
-            CommandEntry("sessions", "sessions:sessions", "Archive the conversations of agents, and search them."),
-            CommandEntry("claude", "claude:claude", "Connect Claude Code through its plugin."),
-            CommandEntry("mcp", "mcp:mcp", "Serve search to an agent through MCP."),
-            CommandEntry("hook", "claude:hook", "Record a hook event of an agent."),
-            CommandEntry("record-access", "entries:record_access", "Record that entries were referenced."),
+            CommandEntry("sessions", "integrating:sessions", "Archive the conversations of agents, and search them."),
+            CommandEntry("claude", "integrating:claude", "Connect Claude Code through its plugin."),
+            CommandEntry("mcp", "integrating:mcp", "Serve search to an agent through MCP."),
+            CommandEntry("hook", "integrating:hook", "Record a hook event of an agent."),
+            CommandEntry("record-access", "integrating:record_access", "Record that entries were referenced."),
             CommandEntry(
-                "import-access", "entries:import_access", "Import the access log of the workflow plugin's search index."
+                "import-access",
+                "integrating:import_access",
+                "Import the access log of the workflow plugin's search index.",
             ),
-            CommandEntry("workflow", "gate:workflow", "Declare the begin or end of a workflow."),
-            CommandEntry("merge-driver", "sync:merge_driver", "Merge a memory file by entry, for git."),
+            CommandEntry("workflow", "integrating:workflow", "Declare the begin or end of a workflow."),
+            CommandEntry("merge-driver", "integrating:merge_driver", "Merge a memory file by entry, for git."),
         ),
     ),
 )
@@ -138,6 +150,17 @@ class CommandGroup(click.Group):
         """List the subcommands in the order of their declaration."""
         return list(self.commands)
 
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Complete subcommands, with their whole summaries, and options."""
+        return [
+            *(
+                CompletionItem(name, help=command.get_short_help_str(_MAX_SUMMARY_LENGTH))
+                for name, command in self.commands.items()
+                if name.startswith(incomplete)
+            ),
+            *click.Command.shell_complete(self, ctx, incomplete),
+        ]
+
 
 class ArgumentOrCommandGroup(CommandGroup):
     """A group with arguments of its own, unless the first word is the name of a subcommand."""
@@ -147,7 +170,16 @@ class ArgumentOrCommandGroup(CommandGroup):
         first = next((word for word in args if not word.startswith("-")), None)
         ctx.meta[_SUBCOMMAND_KEY] = first in self.commands
         ctx.allow_interspersed_args = first not in self.commands
+        ctx.meta[_FIRST_WORD_KEY] = first
         return super().parse_args(ctx, args)
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Find the subcommand. If a further word is none, the first word was meant as one."""
+        if args[0] not in self.commands and ctx.meta[_FIRST_WORD_KEY] is not None:
+            raise click.NoSuchCommand(ctx.meta[_FIRST_WORD_KEY], possibilities=self.commands, ctx=ctx)
+        return super().resolve_command(ctx, args)
 
     def get_params(self, ctx: click.Context) -> list[click.Parameter]:
         """Return the parameters, without arguments if a subcommand is meant."""
@@ -168,7 +200,7 @@ class LazyGroup(click.Group):
         if entry is None:
             return None
         module, _, attribute = entry.target.partition(":")
-        command = getattr(import_module(f"echod.cli.commands.{module}"), attribute)
+        command = getattr(import_module(f"echod.cli.declarations.{module}"), attribute)
         assert isinstance(command, click.Command)  # noqa: S101  a test checks the table against the modules
         return command
 
@@ -232,19 +264,31 @@ def app(ctx: click.Context, *, config: Path | None, quiet: bool, no_color: bool)
     """Keep your coding agents' Markdown memory short, safe and explained."""
 
     def build_context() -> CommandContext:
-        from echod.cli.context import CommandContext  # loads modules that help does not need
-
-        return CommandContext.from_process(config, quiet=quiet, no_color=no_color)
+        return command_contexts.CommandContext.from_process(config, quiet=quiet, no_color=no_color)
 
     ctx.obj = build_context
 
 
 def _print_version(ctx: click.Context) -> None:
     """Print the version, and the commit if this is a checkout or was installed from one."""
-    from echod.cli.version import version_text  # reads files, which no other command needs
-
     click.echo(f"{ctx.command_path} {version_text()}")
     ctx.exit()
+
+
+def version_text() -> str:
+    """Return the version, and the commit of the source if it is known: `0.1.0 (commit 4f2c9a1b0d)`."""
+    commit = git.read_commit(Path(echod.__file__).parents[1]) or _installed_commit()
+    return echod.__version__ if commit is None else f"{echod.__version__} (commit {commit[:_SHORT_COMMIT_DIGITS]})"
+
+
+def _installed_commit() -> str | None:
+    """Return the commit that an installer fetched, as recorded by PEP 610 in `direct_url.json`."""
+    try:
+        record = json.loads(metadata.distribution("echod-memory").read_text("direct_url.json") or "{}")
+        commit = record.get("vcs_info", {}).get("commit_id")
+    except (metadata.PackageNotFoundError, ValueError, AttributeError, OSError):
+        return None
+    return commit if isinstance(commit, str) else None
 
 
 def run_command_line(arguments: Sequence[str]) -> int:
@@ -264,10 +308,7 @@ def run_command_line(arguments: Sequence[str]) -> int:
         error.show()
         return error.exit_code
     except click.ClickException as error:
-        from echod.cli.output import print_error  # only an error needs them
-        from echod.cli.usage_errors import usage_sentence
-
-        print_error(usage_sentence(error, _ENTRIES))
+        output.print_error(usage_errors.usage_sentence(error, _ENTRIES))
         return error.exit_code
     except click.Abort:
         click.echo("Cancelled. Nothing was changed.", err=True)
@@ -281,9 +322,7 @@ def print_completions(instruction: str) -> int:
     Returns:
         the exit code: 1 for an unknown instruction.
     """
-    from echod.cli.completions import use_own_scripts
-
-    use_own_scripts()
+    completions.use_own_scripts()
     return shell_complete(app, {}, "echod", COMPLETE_VARIABLE, instruction)
 
 
@@ -293,13 +332,24 @@ def command_context(ctx: click.Context) -> CommandContext:
     return build_context()
 
 
-def pass_command_context(command: Callable[Concatenate[CommandContext, P], R]) -> Callable[P, R]:
-    """Pass the context of the command to it, before its own arguments."""
+def implemented_by(
+    find_function: Callable[[], Callable[Concatenate[CommandContext, ...], None]],
+) -> Callable[[Callable[[], None]], Callable[..., None]]:
+    """Return the decorator of a declaration, which has the name, the options and the help of a command.
 
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> R:
-        return command(command_context(click.get_current_context()), *args, **kwargs)
+    `find_function` returns the function of the command, in a module of `cli/commands`. It is called when the command
+    runs, and so loads what help does without. A group runs its function only without a subcommand.
+    """
 
-    return update_wrapper(wrapper, command)
+    def decorate(declaration: Callable[[], None]) -> Callable[..., None]:
+        def run(**arguments: object) -> None:
+            ctx = click.get_current_context()
+            if ctx.invoked_subcommand is None:
+                find_function()(command_context(ctx), **arguments)
+
+        return update_wrapper(run, declaration)
+
+    return decorate
 
 
 def example(command: str) -> str:

@@ -14,21 +14,23 @@ from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from echod.app.search import SearchLocations, SearchScope
+from echod.app.search import SearchLocations
 from echod.cli.output import WIDTH, fit_path, problem_line, sanitize, short_path, title_text, wrap
 from echod.contract.codec import to_json
 from echod.contract.search import EvidenceInfo, FileProblem, SearchReport, SearchResult
+from echod.lazy_imports import lazy_imports
 from echod.memory.text import pluralize
 from echod.paths import Paths, all_defaults, expand_home, insecure_directory_warnings, is_utf8, paths_from_environment
 from echod.projects.discovery import ProjectLocator
-from echod.search.documents import DocumentKind, DocumentSource
+from echod.search.documents import MAX_LIMIT, DocumentKind, DocumentSource, SearchScope
 from echod.search.finder import DATA_NOTICE, DocumentFinder, FoundDocument, SearchAnswer, SearchRequest, excerpt
 from echod.store.layout import Store, project_root
 
+with lazy_imports(__name__):
+    from echod.app import found_evidence
+
 if TYPE_CHECKING:
     from echod.app.found_evidence import EvidenceReader  # loads the repository and the database
-
-MAX_LIMIT: Final = 1000
 
 
 class SearchTarget(NamedTuple):
@@ -159,9 +161,7 @@ def search_report(
     if not any(found.citations for found in answer.results):
         finder.close()
         return _report(request, sources, answer, [found_result(found, request.query) for found in answer.results])
-    from echod.app.found_evidence import EvidenceReader
-
-    with closing(finder), EvidenceReader(paths, now, finder) as evidence:
+    with closing(finder), found_evidence.EvidenceReader(paths, now, finder) as evidence:
         results = [found_result(found, request.query, evidence) for found in answer.results]
     return _report(request, sources, answer, results)
 

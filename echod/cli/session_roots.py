@@ -9,14 +9,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from echod.app.context import ReadContext
 from echod.auto_memory.changes import ChangeRecordError, MemoryChange, MemoryChanges
 from echod.auto_memory.places import AGENT_DIRECTORIES, default_directory, find_places, memory_project
 from echod.cli.context import CommandContext
 from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step
-from echod.cli.options import PATH
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
 from echod.contract.commands import LoggedJob
 from echod.errors import EchodError, UsageError
@@ -27,10 +24,6 @@ from echod.sessions.journal import RootJournal, RootRecord
 from echod.sessions.roots import MEMORY_DIRECTORY, PRIVATE, SessionError, SessionRoot
 from echod.state.job import JobKind
 from echod.store.layout import Role, Store
-
-root_option = click.option(
-    "--root", metavar="ROOT", type=PATH, help="The directory that has memory/; default: that of the current project."
-)
 
 
 class SelectedRoot(NamedTuple):
@@ -197,7 +190,7 @@ def _undo_step(context: CommandContext, changes: Sequence[SessionChange]) -> Ste
         number = runner._replace(force=True).run_multi_role(manual_job, work).job.id
         return f"Undone, as job {number}. To redo: echod undo {number}"
 
-    return step
+    return Step(f"job {job}", step)
 
 
 # Auto memory
@@ -288,4 +281,4 @@ def undo_memory_change(context: CommandContext, record: MemoryChange) -> Change:
         number = runner._replace(force=True).run_multi_role(manual_job, work).job.id
         return f"Undone, as job {number}. To redo: echod undo {number}"
 
-    return Change("\n".join(lines), [step], Confirmation(f"Undo job {record.job}?"))
+    return Change("\n".join(lines), [Step(f"job {record.job}", step)], Confirmation(f"Undo job {record.job}?"))

@@ -44,6 +44,10 @@ def parse_as_of(text: str | None, now: float) -> date:
         raise UsageError(f"{sanitize(text)} is not a date. Write it like 2026-11-20.") from error
 
 
+class EntryNotFoundError(UsageError):
+    """No entry has the id, or the beginning of an id, that the user typed."""
+
+
 class GlobalScope(Enum):
     """The scope of entries that belong to no project."""
 
@@ -155,12 +159,7 @@ class MemoryMatch:
     role: Role
     document: Document
     id: str
-
-    @property
-    def block(self) -> Block:
-        """The entry's block."""
-        ids = entry_ids(self.role.name, self.document)
-        return self.document.blocks[ids.index(self.id)]
+    block: Block
 
     @property
     def title(self) -> str:
@@ -270,7 +269,8 @@ def list_memory_matches(read_context: ReadContext, role: Role) -> tuple[MemoryMa
     document = parse(read_context.reader.read_role(role).memory.text)
     if not isinstance(document, Document):
         return ()
-    return tuple(MemoryMatch(role, document, identity) for identity in entry_ids(role.name, document) if identity)
+    pairs = zip(entry_ids(role.name, document), document.blocks, strict=True)
+    return tuple(MemoryMatch(role, document, identity, block) for identity, block in pairs if identity)
 
 
 def list_archive_matches(role: Role) -> tuple[ArchiveMatch, ...]:
@@ -350,30 +350,39 @@ def _resolve_prefix(prefix: str, candidates: Iterable[AnyMatch]) -> list[AnyMatc
     return [match for identity in ids for match in by_id[identity]]
 
 
+def ask_choice(question: str, options: Sequence[str]) -> int:
+    """Ask which of the options the user means, by its number or its text. Return its index. Ctrl-C cancels."""
+    click.echo("\n".join(f"{number:>3}  {option}" for number, option in enumerate(options, 1)))
+    while True:
+        answer: str = click.prompt(f"{question} (1-{len(options)}, Ctrl-C to cancel)", default="", show_default=False)
+        typed = answer.strip()
+        if typed in options:
+            return options.index(typed)
+        if typed.isascii() and typed.isdigit() and 1 <= int(typed) <= len(options):
+            return int(typed) - 1
+        click.echo(f"Type a number from 1 to {len(options)}{f', not {sanitize(typed)!r}' if typed else ''}.")
+
+
 def _choose_match(context: CommandContext, prefix: str, matches: Sequence[AnyMatch]) -> AnyMatch:
     if len(matches) == 1:
         return matches[0]
     lines: list[str] = [_match_line(match) for match in matches[:_MAX_CANDIDATES]]
-    if len(matches) > _MAX_CANDIDATES:
-        lines.append(f"  and {len(matches) - _MAX_CANDIDATES} more")
+    more: int = len(matches) - len(lines)
     heading = f"{sanitize(prefix)} matches {len(matches)} entries"
     if not context.is_interactive:
-        raise UsageError("\n".join([f"{heading}. Type more digits of the id, or name the project.", *lines]))
-    click.echo("\n".join([f"{heading}:", *(f"{number:>3}{line}" for number, line in enumerate(lines, 1))]))
-    while True:
-        choice: int = click.prompt("Which one", type=int)
-        if 1 <= choice <= min(len(matches), _MAX_CANDIDATES):
-            return matches[choice - 1]
+        rows: list[str] = [*(f"  {row}" for row in lines), *([f"  and {more} more"] if more else [])]
+        raise UsageError("\n".join([f"{heading}. Type more digits of the id, or name the project.", *rows]))
+    click.echo(f"{heading}. The first {len(lines)}:" if more else f"{heading}:")
+    return matches[ask_choice("Which one", lines)]
 
 
 def _match_line(match: MemoryMatch | ArchiveMatch) -> str:
     title = textwrap.shorten(title_text(match.title), 44, placeholder="...")
-    return f"  {match.id}  {role_label(match.role.name)}: {title}  {fit_path(match.role.store.key, 40)}"
+    return f"{match.id}  {role_label(match.role.name)}: {title}  {fit_path(match.role.store.key, 40)}"
 
 
-def _entry_not_found_error(prefix: str, scope: EntryScope) -> UsageError:
-    command = "echod show --global" if isinstance(scope, GlobalScope) else "echod show"
-    return UsageError(
-        f"There is no entry whose id begins with {sanitize(prefix)!r}, and no role or project of that name. "
-        f"`{command}` lists them."
+def _entry_not_found_error(prefix: str, scope: EntryScope) -> EntryNotFoundError:
+    command = "echod show --global" if isinstance(scope, GlobalScope) else "echod show ROLE"
+    return EntryNotFoundError(
+        f"There is no entry whose id begins with {sanitize(prefix)!r}. `{command}` lists the entries."
     )

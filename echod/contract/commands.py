@@ -180,6 +180,7 @@ class ExplainReport(NamedTuple):
     role: str
     rules: tuple[RuleInfo, ...] = ()
     confirmed_by: tuple[str, ...] = ()
+    confidence: float | None = None
     evidence: tuple[ChangedEvidence, ...] = ()
     verdict: str = ""
     weights: ScoreTermsInfo | None = None
@@ -293,7 +294,7 @@ class PlannedEntry(NamedTuple):
 
 
 class PlannedFile(NamedTuple):
-    """The planned lines of a file. `note` contains the reason if it stays over its limit, or is left alone."""
+    """The planned lines of a file. `note`: why it stays over its limit, is left alone, or would be refused."""
 
     store: str
     role: str

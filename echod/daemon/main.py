@@ -40,7 +40,7 @@ from echod.runtime import (
     worker_lock,
 )
 from echod.search.finder import DocumentFinder
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.store.errors import is_disk_full
 
 log = get_logger(__name__)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from echod.contract.commands import Check, CheckResult
 from echod.paths import Paths
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,15 +8,17 @@ from __future__ import annotations
 import os
 import re
 import stat
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 from heapq import heappop, heappush
+from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
 from echod.evidence.git_objects import ObjectError, ObjectStore
 from echod.files import FileVersion, file_version, read_regular
-from echod.memory.evidence.fingerprint import TokenizedFile, blob_digest, read_content, sketch_of
+from echod.memory.evidence.fingerprint import TokenizedFile, blob_digest, line_sums, read_content
 from echod.store.git import read_commit
 
 MAX_COMMITS: Final = 20_000
@@ -169,6 +171,19 @@ class Repository:
         mode, blob = self._tree(tree).get(name, (b"", ""))
         return blob if mode.startswith(b"100") else None
 
+    def is_in_submodule(self, commit: Commit, path: str) -> bool:
+        """Return whether a path of a commit belongs to another repository, a submodule.
+
+        Raises:
+            ObjectError: a tree cannot be read.
+        """
+        tree = commit.tree
+        for folder in os.fsencode(path).split(b"/")[:-1]:
+            mode, tree = self._tree(tree).get(folder, (b"", ""))
+            if mode != _TREE:
+                return mode == _SUBMODULE
+        return False
+
     def read_blob(self, name: str) -> bytes:
         """Return a content.
 
@@ -233,9 +248,9 @@ MAX_FILES: Final = 30_000
 """Files of a project that are listed when a cited one is looked for."""
 
 _PROJECT_FILES_MAX_CACHED: Final = 256
-_MAX_CANDIDATES: Final = 60
-_MAX_SIZE_FACTOR: Final = 3
-_SAME_NAME, _SAME_STEM = 0.13, 0.2
+_MAX_CANDIDATES: Final = 250
+_MAX_CANDIDATE_BYTES: Final = 2 * 1024 * 1024
+_SAME_NAME, _PART_OF_NAME, _SAME_STEM = 0.13, 0.15, 0.2
 _PASSED_OVER: Final = frozenset({
     "node_modules", "__pycache__", "venv", "target", "dist", "build", "site-packages", "vendor",
 })  # fmt: skip
@@ -270,7 +285,7 @@ class ProjectFiles:
     def __init__(self, project: Path) -> None:
         self.project = Path(os.path.realpath(project))
         self._contents: OrderedDict[str, tuple[FileVersion, TokenizedFile]] = OrderedDict()
-        self._sketches: dict[str, tuple[FileVersion, bytes]] = {}
+        self._line_sums: dict[str, tuple[FileVersion, frozenset[int]]] = {}
         self._digests: dict[str, tuple[FileVersion, str]] = {}
         self._listed: tuple[ProjectFile, ...] | None = None
 
@@ -339,16 +354,16 @@ class ProjectFiles:
             raise UnreadableEvidenceError(path) from error
         return known[1]
 
-    def sketch(self, path: str) -> bytes:
-        """Return the sketch of a file; empty if it cannot be read."""
+    def line_sums(self, path: str) -> frozenset[int]:
+        """Return the checksums of the lines of a file; none if it cannot be read."""
         file = self.project / path
         try:
             version = file_version(file.stat())
-            known = self._sketches.get(path)
+            known = self._line_sums.get(path)
             if known is None or known[0] != version:
-                known = self._sketches[path] = (version, sketch_of(read_regular(file, MAX_FILE_BYTES)))
+                known = self._line_sums[path] = (version, line_sums(read_regular(file, MAX_FILE_BYTES)))
         except (OSError, ValueError):
-            return b""
+            return frozenset()
         return known[1]
 
     def list_files(self) -> tuple[ProjectFile, ...]:
@@ -386,21 +401,23 @@ class ProjectFiles:
         return tuple(file.path for file in self.list_files() if file.path.endswith(f"/{path}"))
 
     def rename_candidates(self, path: str, size: int, since_ns: int) -> tuple[ProjectFile, ...]:
-        """Return the files that a missing file may have become, the most likely first."""
+        """Return the files that may have the lines of a missing file now, the most likely first."""
+        folder = path.rpartition("/")[0]
         stem, ending = _split_name(path.rpartition("/")[2])
         found = []
         for file in self.list_files():
-            # A rename changes the status of a file, so an older file cannot be the renamed one.
-            if file.path == path or file.changed_ns < since_ns:
+            # What a file gets changes its status, so an older file cannot be the one.
+            if file.path == path or file.changed_ns < since_ns or file.size > MAX_FILE_BYTES:
                 continue
             other_stem, other_ending = _split_name(file.name)
-            similar_size = file.size <= max(_MAX_SIZE_FACTOR * size, 200) and size <= max(
-                _MAX_SIZE_FACTOR * file.size, 200
-            )
-            is_near = name_likeness(path, file.path) > 0
-            if is_near or other_stem == stem or (other_ending == ending and similar_size):
-                found.append((file.size != size, other_stem != stem, not is_near, abs(file.size - size), file))
-        return tuple(item[-1] for item in sorted(found)[:_MAX_CANDIDATES])
+            is_near = other_stem == stem or name_likeness(path, file.path) > 0
+            if is_near or other_ending == ending:
+                shared = os.path.commonpath((folder, file.path.rpartition("/")[0]))
+                found.append((not is_near, -len(shared), abs(file.size - size), file))
+        found.sort()
+        read = accumulate(file.size for *_, file in found)
+        count = bisect_right(list(read), _MAX_CANDIDATE_BYTES)
+        return tuple(file for *_, file in found[: min(count, _MAX_CANDIDATES)])
 
 
 def name_likeness(path: str, other: str) -> float:
@@ -412,9 +429,10 @@ def name_likeness(path: str, other: str) -> float:
     stem, other_stem = _split_name(name)[0], _split_name(other_name)[0]
     if folder == other_folder and stem == other_stem:
         return _SAME_STEM
+    if folder == other_folder and (_is_part(stem, other_stem) or _is_part(other_stem, stem)):
+        return _PART_OF_NAME
     is_package = other_folder == f"{folder}/{stem}".lstrip("/")
-    is_part = folder == other_folder and (_is_part(stem, other_stem) or _is_part(other_stem, stem))
-    return _SAME_NAME if name == other_name or is_package or is_part else 0.0
+    return _SAME_NAME if name == other_name or is_package else 0.0
 
 
 def _is_part(one: str, other: str) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from datetime import date, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -27,11 +28,15 @@ from echod.evidence.repository import (
 from echod.memory.evidence.citations import CitedPlace, parse_citation
 from echod.memory.evidence.compare import EvidenceState, Located, contains, locate
 from echod.memory.evidence.fingerprint import (
+    CHECKSUM_BYTES,
     TOKEN_BYTES,
     Fingerprint,
     TokenizedFile,
+    line_sums,
     read_content,
+    read_sketch,
     similarity,
+    sketch_of,
     take_fingerprint,
 )
 from echod.state.fingerprints import StoredFingerprint
@@ -42,8 +47,10 @@ _MIN_PERHAPS_RENAMED: Final = 0.15
 """The same for a file that also has the cited lines, at least in part."""
 _MIN_FOUND_TOKENS: Final = 12
 """Tokens of cited lines by which they are found in a file of another name and content."""
+_MIN_MERGED_LINES: Final = 4
+"""Lines of a removed file that another one has, if it became a part of that one."""
 _MAX_ALIKE: Final = 6
-"""Files that are searched for cited lines because they may be the renamed one."""
+"""Files that are searched for the cited lines of a removed one."""
 _MAX_OLD_CONTENTS: Final = 64
 _CLOCK_SLACK_SECONDS: Final = 5.0
 
@@ -191,10 +198,13 @@ class EvidenceVerifier:
             path = self._files.relative_path(fingerprint.path if fingerprint else citation.path)
             if not self._files.project.is_dir():
                 return CheckedCitation(cite, EvidenceState.UNKNOWN)
+            is_missing = not self._files.exists(path)
+            if is_missing and self._is_in_absent_submodule(path):
+                return CheckedCitation(cite, EvidenceState.UNKNOWN)
             if fingerprint is None:
                 return self._check_without_base(citation, path)
-            if not self._files.exists(path):
-                return self._check_renamed(cite, fingerprint, base)
+            if is_missing:
+                return self._check_removed(cite, fingerprint, base)
             if self._files.digest(path) == fingerprint.digest:  # nothing has changed, and most files have not
                 located = Located(EvidenceState.VALID, fingerprint.first, fingerprint.last)
             else:
@@ -202,6 +212,18 @@ class EvidenceVerifier:
         except (OutsideError, UnreadableEvidenceError):
             return CheckedCitation(cite, EvidenceState.UNKNOWN)
         return CheckedCitation(cite, located.state, _place(path, located), self._files.project / path)
+
+    def _is_in_absent_submodule(self, path: str) -> bool:
+        """Return whether a missing file belongs to a submodule that is not checked out here."""
+        repository = self._repository_of(path)
+        head = repository.head() if repository else None
+        if repository is None or head is None:
+            return False
+        try:
+            inside = str((self._files.project / path).relative_to(repository.root))
+            return repository.is_in_submodule(repository.commit(head), inside)
+        except (ObjectError, ValueError):
+            return False
 
     def _check_without_base(self, citation: CitedPlace, path: str) -> CheckedCitation:
         """Return the state by what is on the disk now. Nothing is claimed about lines."""
@@ -214,43 +236,75 @@ class EvidenceVerifier:
         at = present if citation.first is None else None
         return CheckedCitation(citation.text, state, at, self._files.project / present)
 
-    def _check_renamed(self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint) -> CheckedCitation:
-        path = fingerprint.path
+    def _check_removed(self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint) -> CheckedCitation:
+        """Return the state of lines whose file is not there: it was renamed, or other files have its lines, or none."""
         since = int((base.taken_at - _CLOCK_SLACK_SECONDS) * 1e9)
         candidates = self._files.rename_candidates(fingerprint.path, fingerprint.size, since)
-        alike = [
-            (similarity(fingerprint.sketch, self._files.sketch(file.path)) + name_likeness(path, file.path), file.path)
-            for file in candidates
-            if not self._existed(base, file.path)
-        ]
-        alike.sort(reverse=True)
-        for likeness, file in alike[:_MAX_ALIKE]:
-            if likeness < _MIN_PERHAPS_RENAMED:
-                break
-            located = locate(fingerprint, self._files.read(file))
-            if likeness >= _MIN_RENAMED or located.state is not EvidenceState.GONE:
-                state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
-                return CheckedCitation(cite, state, _place(file, located))
-        if len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1:
-            for candidate in candidates:
-                content = self._files.read(candidate.path)
-                if not contains(fingerprint, content):
-                    continue
-                located = locate(fingerprint, content)
-                if located.state in (EvidenceState.VALID, EvidenceState.MOVED):
-                    return CheckedCitation(cite, EvidenceState.MOVED, _place(candidate.path, located))
-        return CheckedCitation(cite, EvidenceState.GONE)
+        wanted = read_sketch(fingerprint.sketch)
+        shared = {file.path: len(wanted & self._files.line_sums(file.path)) for file in candidates}
+        found = self._check_renamed(cite, fingerprint, base, shared)
+        if found is not None and found.state is not EvidenceState.GONE:
+            return found
+        return self._check_merged(cite, fingerprint, base, shared) or CheckedCitation(cite, EvidenceState.GONE)
 
-    def _existed(self, base: StoredFingerprint, path: str) -> bool:
-        """Return whether a file was there beside the cited one, so that it cannot be the renamed one."""
+    def _check_renamed(
+        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, shared: Mapping[str, int]
+    ) -> CheckedCitation | None:
+        """Return the state in the new file that is most like the removed one; None if no new file is like it.
+
+        `shared` are the candidates with the number of the removed file's lines that each has.
+        """
+        enough = max(1.0, _MIN_PERHAPS_RENAMED * len(fingerprint.sketch) / CHECKSUM_BYTES)
+        alike = []
+        for path, count in shared.items():
+            likeness = name_likeness(fingerprint.path, path)
+            if count >= enough or (count and likeness):
+                likeness += similarity(fingerprint.sketch, sketch_of(self._files.line_sums(path)))
+            if likeness >= _MIN_PERHAPS_RENAMED:
+                alike.append((likeness, path))
+        alike.sort(reverse=True)
+        new = (item for item in alike if self._old_data(base, item[1]) is None)
+        for likeness, path in islice(new, _MAX_ALIKE):
+            located = locate(fingerprint, self._files.read(path))
+            if likeness >= _MIN_RENAMED or located.state is not EvidenceState.GONE:
+                return _found_elsewhere(cite, path, located)
+        return None
+
+    def _check_merged(
+        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, shared: Mapping[str, int]
+    ) -> CheckedCitation | None:
+        """Return the state in a file that got lines of the removed one, and had not the cited ones before."""
+        wanted = read_sketch(fingerprint.sketch)
+        is_distinct = len(fingerprint.tokens) >= _MIN_FOUND_TOKENS * TOKEN_BYTES and fingerprint.copies == 1
+        ranked = sorted(((count, path) for path, count in shared.items() if count), reverse=True)
+        for count, path in ranked[:_MAX_ALIKE]:
+            old = self._old_data(base, path) or b""
+            got = wanted & (self._files.line_sums(path) - line_sums(old))
+            is_merged = count >= _MIN_MERGED_LINES and len(got) >= _MIN_RENAMED * len(wanted)
+            if not got or not (is_merged or is_distinct):
+                continue
+            content = self._files.read(path)
+            if not is_merged and not contains(fingerprint, content):
+                continue
+            located = locate(fingerprint, content)
+            if located.state is EvidenceState.GONE or (not is_merged and located.state is EvidenceState.CHANGED):
+                continue
+            if old and contains(fingerprint, read_content(old)):
+                continue  # another copy, which was there before
+            return _found_elsewhere(cite, path, located)
+        return None
+
+    def _old_data(self, base: StoredFingerprint, path: str) -> bytes | None:
+        """Return the content that a file had beside the cited one; None if it was not there, or that is unknown."""
         repository = self._repository_of(path) if base.commit else None
         if repository is None or base.commit is None:
-            return False
+            return None
         try:
             inside = str((self._files.project / path).relative_to(repository.root))
-            return repository.blob_name(repository.commit(base.commit), inside) is not None
+            blob = repository.blob_name(repository.commit(base.commit), inside)
+            return None if blob is None else repository.read_blob(blob)
         except (ObjectError, ValueError):
-            return False
+            return None
 
     # History
 
@@ -308,6 +362,11 @@ def _find_change(history: _PathHistory, commit: Commit) -> EvidenceChange | None
             return EvidenceChange(commit.name, float(commit.at)) if parents else None
         commit, blob = following, history.blob(following)
     return None
+
+
+def _found_elsewhere(cite: str, path: str, located: Located) -> CheckedCitation:
+    state = EvidenceState.MOVED if located.state is EvidenceState.VALID else located.state
+    return CheckedCitation(cite, state, _place(path, located))
 
 
 def _place(path: str, located: Located) -> str | None:

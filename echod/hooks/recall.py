@@ -131,11 +131,12 @@ def _offer(
         for offer in found:
             if len(chosen) == MAX_OFFERS:
                 break
-            if (
-                offer.id not in shown.ids
-                and offer.id not in [c.id for c in chosen]
-                and _is_fresh(offer, project, state)
-            ):
+            if offer.id in shown.ids or offer.id in [c.id for c in chosen] or not _is_indexed(offer):
+                continue
+            states = _evidence_states(offer, state)
+            if _has_evidence(offer, project, states):
+                if states.get(offer.cite) == "changed":
+                    offer.reason += ", which was changed since"
                 chosen.append(offer)
         if not chosen:
             return ""
@@ -237,15 +238,17 @@ def _offers_for_error(index: Connection, collections: list[int], error: str) -> 
     return [offer for one in found.values() for offer in one]
 
 
-def _is_fresh(offer: _Offer, project: str, state: str) -> bool:
-    """Return whether the index knows the present text of the entry, and its evidence is not gone."""
+def _is_indexed(offer: _Offer) -> bool:
+    """Return whether the index knows the present text of the entry."""
     try:
         status = os.lstat(offer.path)
     except OSError:
         return False
-    if offer.version != (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns):
-        return False
-    states = _evidence_states(offer, state)
+    return bool(offer.version == (status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns))
+
+
+def _has_evidence(offer: _Offer, project: str, states: dict[str, str]) -> bool:
+    """Return whether the evidence of the entry is not gone."""
     if states.get(offer.cite) == "gone":
         return False
     return not states or any(

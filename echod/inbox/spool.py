@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.contract.status import RecallInfo
 from echod.errors import GARBLED_ERRORS
 from echod.files import read_regular
 from echod.hooks import spool
@@ -140,6 +141,16 @@ def list_offers(state: Path) -> tuple[Offer, ...]:
         return ()
     found = [offer for file in files for offer in _read(file)]
     return tuple(sorted(found, key=lambda offer: offer.at, reverse=True))
+
+
+def count_offers(state: Path) -> RecallInfo:
+    """Count the entries that were shown; none if they cannot be listed."""
+    try:
+        offers = list_offers(state)
+    except OSError:
+        return RecallInfo()
+    last = offers[0].at if offers else None
+    return RecallInfo(len(offers), len({o.id for o in offers}), len({o.session for o in offers}), last)
 
 
 def _read(file: Path) -> Iterator[Offer]:

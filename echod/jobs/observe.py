@@ -36,7 +36,7 @@ from echod.jobs.base import (
 from echod.log import get_logger
 from echod.memory.document import parse_block
 from echod.memory.identity import block_content, entry_ids
-from echod.memory.model import Document
+from echod.memory.model import Block, Document
 from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts, record_observations
 from echod.memory.policy.archive import to_archived_entry
 from echod.memory.policy_model import Rule
@@ -94,7 +94,9 @@ def run(context: JobContext, sources: ObserveContext) -> JobOutcome:
             return JobDone(_summary(classified), changed=False)
         observations = [pending.observation for pending in classified.new]
         pinned = context.entries.pinned_ids(role.store.key, today)
-        recorded = record_observations(role.name, view.memory.data, observations, pinned)
+        recorded = record_observations(
+            role.name, view.memory.data, observations, pinned, lambda: _counted_observations(role)
+        )
         if isinstance(recorded, UnwritableMemory):
             return JobBlocked(f"{layout.MEMORY} is left alone: {recorded.reason}")
         blocks = [*recorded.replaced, *(parse_block(observation.text) for observation in recorded.counted)]
@@ -127,7 +129,7 @@ def _classify(
     texts = Counter[str]()
     if has_started:
         texts.update(existing_texts(memory))
-        texts.update(_counted_texts(role))
+        texts.update(map(block_content, _counted_observations(role)))
     keys: set[str] = set()
     for pending in all_pending:
         key, signal = pending.observation.key, pending.observation.signal
@@ -150,11 +152,11 @@ def _classify(
     return classified
 
 
-def _counted_texts(role: Role) -> Iterator[str]:
-    """Yield the texts of observations that only raised a count, and so are in the archive."""
+def _counted_observations(role: Role) -> Iterator[Block]:
+    """Yield the observations that only raised a count, and so are in the archive."""
     for copy in list_archived_entries(role):
         if copy.entry.rule == Rule.ROLLED_UP:
-            yield block_content(parse_block(copy.entry.text))
+            yield parse_block(copy.entry.text)
 
 
 def _finish_observations(sources: ObserveContext, classified: _Classified, now: float) -> None:

@@ -44,6 +44,7 @@ from echod.store import layout
 from echod.store.changes import Write
 from echod.store.layout import Role
 from echod.store.session import RoleView
+from echod.store.snapshot import find_replacement_problem
 
 
 class KnowledgeSkipped(NamedTuple):
@@ -101,6 +102,14 @@ def knowledge_skipped_reason(view: RoleView, plan: PrunePlan) -> str | None:
         return None
     reason = result.reason.rstrip(".")
     return f"its points are only in the archive, since {layout.KNOWLEDGE} cannot be extended: {reason}"
+
+
+def find_write_problem(view: RoleView, plan: PrunePlan) -> str | None:
+    """Return why the commit of the plan would be refused, as far as its files show it; None if it is not."""
+    knowledge = _knowledge_write(view, plan)
+    files = [view.memory] if plan.memory is not None else []
+    files += [view.knowledge] if isinstance(knowledge, Write) and view.knowledge is not None else []
+    return next(filter(None, (find_replacement_problem(file.path) for file in files)), None)
 
 
 def _hold_first_prune(view: RoleView, plan: PrunePlan, entries: EntryStore, now: float) -> JobDeferred | None:

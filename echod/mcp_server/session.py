@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from echod.app.found_evidence import EvidenceReader
-from echod.app.search import SearchLocations, SearchScope
+from echod.app.search import SearchLocations
 from echod.clock import local_date
 from echod.errors import StateError
 from echod.hooks import spool
@@ -23,7 +23,7 @@ from echod.log import get_logger
 from echod.memory.redact import redact
 from echod.paths import Paths
 from echod.projects.discovery import main_worktree_path
-from echod.search.documents import DocumentSource
+from echod.search.documents import DocumentSource, SearchScope
 from echod.search.finder import DocumentFinder, FoundDocument
 from echod.state.database import Database
 from echod.state.entries import EntryStore, Reference

@@ -29,6 +29,19 @@ class Layer(StrEnum):
         return self is Layer.ETCHED or self is Layer.NOTES
 
 
+class SolutionCategory(StrEnum):
+    """The directories below `docs/solutions/`."""
+
+    BUILD_ERRORS = "build-errors"
+    TEST_FAILURES = "test-failures"
+    RUNTIME_ERRORS = "runtime-errors"
+    CONFIGURATION = "configuration"
+    PERFORMANCE = "performance"
+    SECURITY = "security"
+    ARCHITECTURE = "architecture"
+    TOOLING = "tooling"
+
+
 class Form(StrEnum):
     """The shapes of entries in real files (docs/formats.md). A form describes the look of an entry, not its layer."""
 

@@ -17,7 +17,7 @@ from functools import cached_property
 from echod.memory.document import parse_block
 from echod.memory.edit import learnings, split_body
 from echod.memory.identity import normalize_title
-from echod.memory.knowledge.text import split_sentences
+from echod.memory.knowledge.text import join_sentences, split_sentences
 from echod.memory.model import Block, Entry, Field, Form, Layer
 from echod.memory.recurrence import Recurrence, add_recurrences, find_recurrence
 from echod.memory.similarity.words import find_numbers, fold, jaccard, stem, tokenize
@@ -32,14 +32,14 @@ _SUMMARY_SOURCE = "echod/roll-up"
 _AGENT_KIND = re.compile(r"`([^`\n]+)`")
 _MAX_KINDS = 12  # agent kinds that a summary names
 _OPENING_WORDS = 5  # words by which sentences are compared
-_MAX_CONTEXT_WORDS = 36  # words of a description that stay
-_MAX_SENTENCE_WORDS = 60  # words of a single sentence that stays
+_MAX_CONTEXT_WORDS = 48  # words of a description that stay
+_MIN_CUT_OFF_WORDS = 8  # words of a sentence that was cut off and is of use still
 _COMPLETED = re.compile(r"task completed: *", re.IGNORECASE)
 _CONTEXT = re.compile(r"context: *", re.IGNORECASE)
 _ESCAPED_BREAK = re.compile(r"\\[nrt]")
 _FENCE = re.compile(r"`{3}\w*|~{3}\w*")
 _NUMBER_BACKWARDS = re.compile(r"(?:\d[a-z]?[-_]?)+", re.IGNORECASE)  # linear only from the end of the name
-_PASSING_WORD = re.compile(r"\d|^tmp$")
+_PASSING_WORD = re.compile(r"\d{4}|^(?=\D*\d)(?=\d*\D)\w{5,}$|^tmp$")  # dates, times, hashes and ids of one run
 _BELOW_TMP = re.compile(r"\btmp/")
 _COMPLETE = re.compile(r"[.!?:;)\]\"'`\u201d\u2026]\W*$")
 _MAX_LENGTH = 4_000  # characters of a description that are read
@@ -146,23 +146,35 @@ class NoiseJudge:
         return specificity.value + (math.log2(item.recurrence.times) if specificity.value else 0.0)
 
     def context(self, item: NoiseItem) -> str:
-        """Return the telling sentences of a description as written, in their order, within a few words."""
-        sentences = list(item.sentences)
-        if len(sentences) > 1 and not _COMPLETE.search(sentences[-1]):
-            sentences.pop()  # it was cut off
+        """Return the telling sentences of a description as written, in their order, within a few words.
+
+        Those that other tasks have too, and one that was cut off, are the last to be chosen.
+        """
+        sentences = [sentence for sentence in item.sentences if not self._is_shared(sentence)]
+        is_cut_off = len(sentences) > 1 and not _COMPLETE.search(sentences[-1])
+        if is_cut_off and len(sentences[-1].split()) < _MIN_CUT_OFF_WORDS:
+            sentences.pop()
+            is_cut_off = False
+        routine = self.specificity(item).is_routine
+        found = [self._names.judge(sentence) for sentence in sentences]
+        values = [one.value if routine else one.sentence_value for one in found]
+        last = len(sentences) - 1
         ranked = sorted(
-            (index for index, sentence in enumerate(sentences) if not self._is_shared(sentence)),
-            key=lambda index: (-self._names.judge(sentences[index]).value, index),
+            range(len(sentences)),
+            key=lambda index: (
+                self._sentences[_opening(sentences[index])] > 1 or (is_cut_off and index == last),
+                -values[index],
+                index,
+            ),
         )
         chosen: list[int] = []
         words = 0
         for index in ranked:
             size = len(sentences[index].split())
-            limit = _MAX_CONTEXT_WORDS if chosen else _MAX_SENTENCE_WORDS
-            if words + size <= limit and (self._names.judge(sentences[index]).value or not chosen):
+            if words + size <= _MAX_CONTEXT_WORDS and (values[index] or not chosen):
                 chosen.append(index)
                 words += size
-        return " ".join(sentences[index] for index in sorted(chosen))
+        return join_sentences(sentences[index] for index in sorted(chosen))
 
     def _is_shared(self, sentence: str) -> bool:
         return self._sentences[_opening(sentence)] > self._many
@@ -215,7 +227,7 @@ def compact_observation(item: NoiseItem, context: str) -> Block | None:
     heading = text.partition("\n")[0].rstrip("\r")
     source = text[text.rfind("\n", 0, field.span.start) + 1 : field.span.end].strip()
     source = source if source.startswith(("-", "*", "+")) else f"- {source}"
-    tail = text[len(text.rstrip()) :].replace("\r\n", "\n")
+    tail = "\n" * text[len(text.rstrip()) :].count("\n")
     lines = [heading, source, *([f"- {context}"] if context else [])]
     result = parse_block(newline.join(lines) + tail.replace("\n", newline))
     new = result.entry

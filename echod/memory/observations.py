@@ -16,7 +16,7 @@ import json
 import re
 import unicodedata
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import date
 from enum import StrEnum
@@ -27,11 +27,11 @@ from echod.memory.compose import ComposeError, append_entries, compose_entry, de
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_recurrence
 from echod.memory.findings import DEFAULT_LAYER, Finding
-from echod.memory.identity import block_content, block_contents, block_key, entry_ids
+from echod.memory.identity import block_content, block_key, entry_ids
 from echod.memory.merge import appended_blocks, round_trips
 from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Form, Layer, Unreadable
 from echod.memory.noise import NoiseItem, NoiseJudge, is_routine_summary, says_the_same, summarize_routine
-from echod.memory.recurrence import add_recurrences
+from echod.memory.recurrence import Recurrence, add_recurrences, find_recurrence, without_recurrence
 from echod.memory.redact import redact, redact_entry
 
 MAX_TEXT_LENGTH = 500
@@ -160,7 +160,16 @@ def infer_role(name: str) -> str | None:
 def existing_texts(memory: bytes) -> tuple[str, ...]:
     """Return the texts of the entries in a memory file, for comparison with the `comparison_text` of observations."""
     document = parse(memory)
-    return () if isinstance(document, Unreadable) else tuple(block_contents(document))
+    return () if isinstance(document, Unreadable) else tuple(map(_text_without_count, document.blocks))
+
+
+def _text_without_count(block: Block) -> str:
+    field = next((field for field in block.entry.fields if field.name == "source"), None) if block.entry else None
+    if field is None or find_recurrence(field.value) is None:
+        return block_content(block)
+    end = field.span.start + len(field.value)
+    text = block.text[: field.span.start] + without_recurrence(field.value) + block.text[end:]
+    return block_content(parse_block(text))
 
 
 def comparison_text(observation: Observation) -> str:
@@ -288,86 +297,133 @@ class RecordedObservations(NamedTuple):
 
 
 def record_observations(
-    role: str, memory: bytes, observations: Sequence[Observation], pinned: Collection[str]
+    role: str,
+    memory: bytes,
+    observations: Sequence[Observation],
+    pinned: Collection[str],
+    archived: Callable[[], Iterable[Block]] = tuple,
 ) -> RecordedObservations | UnwritableMemory:
-    """Return the memory file with these observations. Entries with a `pinned` id are not changed."""
+    """Return the memory file with these observations. Entries with a `pinned` id are not changed.
+
+    `archived` returns the observations that were only counted before. Their sources name the workflows behind a count.
+    """
     document = parse(memory)
     if isinstance(document, Unreadable):
         return UnwritableMemory(document.reason)
-    counts = _Counts(role, document, pinned, observations)
+    counts = _Counts(role, document, pinned, observations, archived)
     counted = tuple(observation for observation in observations if counts.count(observation))
-    counted_document = counts.document
-    if not round_trips(counted_document):
-        counted, counted_document = (), document
-    new = [observation for observation in observations if observation not in counted]
-    data = with_observations(counted_document.render(), new) if new else counted_document.render()
-    if isinstance(data, UnwritableMemory):
-        return data
-    return RecordedObservations(data, counted, counts.replaced if counted else ())
+    new = counts.new()
+    if not round_trips(counts.document):
+        data = with_observations(memory, observations)
+        return data if isinstance(data, UnwritableMemory) else RecordedObservations(data, (), ())
+    data = with_observations(counts.document.render(), new) if new else counts.document.render()
+    return data if isinstance(data, UnwritableMemory) else RecordedObservations(data, counted, counts.replaced)
 
 
 class _Counts:
-    """Counts observations in the entries of a file."""
+    """Counts observations in the entries of a file, and in each other."""
 
     def __init__(
-        self, role: str, document: Document, pinned: Collection[str], observations: Sequence[Observation]
+        self,
+        role: str,
+        document: Document,
+        pinned: Collection[str],
+        observations: Sequence[Observation],
+        archived: Callable[[], Iterable[Block]],
     ) -> None:
         self.document = document
         self.replaced: tuple[Block, ...] = ()
+        self._items: dict[int, NoiseItem] = {}  # by the position of the block; new ones follow those of the file
+        self._by_key: defaultdict[tuple[object, ...], list[int]] = defaultdict(list)
+        self._summary: int | None = None
+        self._reports: dict[int, list[tuple[str, Recurrence]]] = {}
+        self._new: dict[int, Observation] = {}
+        self._archived = archived
+        self._archived_items: list[NoiseItem] | None = None
         keys = Counter(block_key(block) for block in document.blocks)
-        items = [
-            NoiseItem(index, block, block.entry, block.entry.heading_date or date.min)
-            for index, (block, entry_id) in enumerate(zip(document.blocks, entry_ids(role, document), strict=True))
-            if block.entry is not None
-            and block.entry.layer is Layer.OBSERVATIONS
-            and entry_id not in pinned
-            and keys[block_key(block)] == 1
-        ]
-        self._summary = next((item for item in items if is_routine_summary(item)), None)
-        self._by_key: defaultdict[tuple[object, ...], list[NoiseItem]] = defaultdict(list)
-        for item in items:
-            self._by_key[item.key].append(item)
-        self._candidates: dict[str, NoiseItem] = {}
-        if items:
-            for number, observation in enumerate(observations, start=len(document.blocks)):
-                block = parse_block(observation.text)
-                if block.entry is not None:
-                    day = block.entry.heading_date or date.min
-                    self._candidates[observation.key] = NoiseItem(number, block, block.entry, day)
-        self._judge = NoiseJudge([*items, *self._candidates.values()])
+        for index, (block, entry_id) in enumerate(zip(document.blocks, entry_ids(role, document), strict=True)):
+            is_noise = block.entry is not None and block.entry.layer is Layer.OBSERVATIONS
+            if is_noise and entry_id not in pinned and keys[block_key(block)] == 1:
+                self._add(_noise_item(index, block))
+        self._candidates = {
+            observation.key: _noise_item(number, parse_block(observation.text))
+            for number, observation in enumerate(observations, start=len(document.blocks))
+        }
+        self._judge = NoiseJudge([*self._items.values(), *self._candidates.values()])
+
+    def new(self) -> list[Observation]:
+        """Return the observations that are entries of their own, with their counts."""
+        return [observation._replace(text=self._items[index].block.text) for index, observation in self._new.items()]
 
     def count(self, observation: Observation) -> bool:
-        """Raise the count of the entry that is the same as an observation. False if there is none."""
-        new = self._candidates.get(observation.key)
-        if new is None:
-            return False
+        """Raise the count of the entry that is the same as an observation. False if there is none: it is a new one."""
+        item = self._candidates[observation.key]
+        if self._is_counted(item):
+            return True
+        self._new[item.index] = observation
+        self._add(item)
+        return False
+
+    def _is_counted(self, new: NoiseItem) -> bool:
         value = self._judge.specificity(new).value
-        for position, item in enumerate(self._by_key[new.key]):
+        for index in self._by_key[new.key]:
+            item = self._items[index]
             if is_routine_summary(item) or not says_the_same(item, new, self._judge):
                 continue
             if item.source_field is None or value > self._judge.specificity(item).value:
                 return False
-            parts = [(item.workflow, item.recurrence), (new.workflow, new.recurrence)]
-            counted = self._replace(item, with_recurrence(item.block, add_recurrences(parts)))
-            if counted is not None:
-                self._by_key[new.key][position] = counted
-            return counted is not None
-        if self._summary is not None and not value:
-            counted = self._replace(self._summary, summarize_routine([self._summary, new], self._summary))
-            self._summary = counted or self._summary
-            return counted is not None
-        return False
+            reports = [*self._reports[index], (new.workflow, new.recurrence)]
+            total = add_recurrences(reports)
+            if total.workflows < total.times:
+                total = total._replace(workflows=max(total.workflows, self._count_workflows(item, reports)))
+            if not self._replace(index, with_recurrence(item.block, total)):
+                return False
+            self._reports[index] = reports
+            return True
+        if self._summary is None or value:
+            return False
+        summary = self._items[self._summary]
+        return self._replace(summary.index, summarize_routine([summary, new], summary))
 
-    def _replace(self, item: NoiseItem, block: Block | None) -> NoiseItem | None:
-        """Return the item with another block, which is in the document then; None if it would be another entry."""
-        if block is None or block.entry is None or block_key(block) != block_key(item.block):
-            return None
-        if block.body != item.block.body:
-            self.replaced += (item.block,)
+    def _count_workflows(self, item: NoiseItem, reports: Sequence[tuple[str, Recurrence]]) -> int:
+        """Return how many workflows are known by name to have reported an item."""
+        if self._archived_items is None:
+            blocks = (block for block in self._archived() if block.entry is not None)
+            self._archived_items = [_noise_item(-number, block) for number, block in enumerate(blocks, start=1)]
+        names = {name for name, _ in reports}
+        return len(names | {
+            earlier.workflow
+            for earlier in self._archived_items
+            if earlier.key == item.key and says_the_same(item, earlier, self._judge)
+        })  # fmt: skip
+
+    def _add(self, item: NoiseItem) -> None:
+        self._items[item.index] = item
+        self._by_key[item.key].append(item.index)
+        self._reports[item.index] = [(item.workflow, item.recurrence)]
+        if is_routine_summary(item):
+            self._summary = item.index
+
+    def _replace(self, index: int, block: Block | None) -> bool:
+        """Put another block in the place of an item. False if it would be another entry."""
+        before = self._items[index].block
+        if block is None or block.entry is None or block_key(block) != block_key(before):
+            return False
+        self._items[index] = NoiseItem(index, block, block.entry, self._items[index].day)
+        if index in self._new:
+            return True
+        if block.body != before.body:
+            self.replaced += (before,)
         blocks = list(self.document.blocks)
-        blocks[item.index] = block
+        blocks[index] = block
         self.document = replace(self.document, blocks=tuple(blocks))
-        return NoiseItem(item.index, block, block.entry, item.day)
+        return True
+
+
+def _noise_item(index: int, block: Block) -> NoiseItem:
+    if block.entry is None:
+        raise ValueError("an observation is an entry")
+    return NoiseItem(index, block, block.entry, block.entry.heading_date or date.min)
 
 
 SOURCE_PREFIX: Final = "echo_learn"

@@ -32,6 +32,7 @@ class Range(NamedTuple):
 Fraction = Annotated[float, Range(0, 1)]
 Days = Annotated[int, Range(1, 3_650)]
 
+_DEFAULT_LINES: Final = 150
 _SUM_TOLERANCE: Final = 1e-9
 
 
@@ -65,7 +66,7 @@ class PolicySettings:
     except for the two line limits, which a project may raise and which are settings of their own.
     """
 
-    memory_line_limit: int = 150
+    memory_line_limit: int = _DEFAULT_LINES
     knowledge_line_limit: int = 300
     importance_weight: Annotated[
         Fraction, "Weight of the layer in the score of an entry. It and the next two add up to 1."
@@ -98,7 +99,8 @@ class PolicySettings:
     memory_words: Annotated[
         int,
         Range(100, 100_000),
-        "Words of a memory file up to which observations and traced entries may fill free lines.",
+        "Words of a memory file up to which observations and traced entries may fill free lines. More in proportion "
+        "where the limit of lines is raised.",
     ] = 2_000
     noise_share: Annotated[
         Fraction,
@@ -123,6 +125,11 @@ class PolicySettings:
         if abs(self.importance_weight + self.relevance_weight + self.recency_weight - 1) > _SUM_TOLERANCE:
             return "importance_weight, relevance_weight and recency_weight must add up to 1"
         return None
+
+    @property
+    def word_limit(self) -> int:
+        """The words up to which noise may fill free lines, for this limit of lines."""
+        return self.memory_words * max(_DEFAULT_LINES, self.memory_line_limit) // _DEFAULT_LINES
 
     def importance(self, layer: Layer) -> float:
         """Return the importance of a layer, 0..1."""

@@ -1,7 +1,8 @@
 """Judge a lesson by its words and by who learned it too: how specific it is, and whether other roles confirm it.
 
 The judgement is by words, so it is deterministic and needs no model. It ranks texts of one file against each other and
-is never shown as a number with a meaning of its own. English only; texts in other languages rank by their names.
+is never shown as a number with a meaning of its own. Words of advice are known in English and some twenty other
+languages; texts in others rank by their names.
 
 Two learnings confirm each other if both name the same rare things in the code, and share some of their other words.
 Words alone do not decide: two learnings about the same thing may have few in common, and two in the same jargon many.
@@ -18,12 +19,14 @@ from typing import NamedTuple
 from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.similarity.words import fold, jaccard, stem, tokenize
+from echod.memory.similarity.languages import FLAW_ADVICE, REMEDY_ADVICE, RULE_ADVICE, SEVERE_ADVICE
+from echod.memory.similarity.words import UNSPACED_RUN, fold, jaccard, stem, tokenize
 from echod.memory.text import normalize_characters
 
 _MAX_SHARE = 0.05  # share of the texts of a file that may contain a telling name
 _MAX_NAMES = 8  # names that count in one text; more of them are a list
 _MAX_LENGTH = 20_000  # characters of a text that are judged
+_MANY_WORDS = 3  # words of one kind beyond which more do not count
 
 _NAME = re.compile(
     r"`[^`\n]{2,80}`"  # anything that its writer marked as code
@@ -47,12 +50,12 @@ _REMEDY = re.compile(
     r"\b(?:always|never|must(?:n't)?|should(?:n't)?|cannot|can't|don't|do not|instead(?: of)?|avoid|ensure|prefer"
     r"|replace[ds]?|rename[ds]?|use|using|add(?:ed)?|remove[ds]?|change[ds]?|update[ds]?|fix(?:ed|es)?|guard|wrap|escape"
     r"|quote|validate|reject|refuse|canonicali[sz]e|normali[sz]e|set|register|extract|move[ds]?|inject(?:ed)?|require[ds]?"
-    r"|needs?|keep|make|call|pass|check|test|verify|grep|write|run|read|pin|lock|close|reset|retry|initiali[sz]e)\b",
+    r"|needs?|keep|make|call|pass|skip|revert|capture|define|enable|disable|convert|compare|strip|check|test|verify|grep|write|run|read|pin|lock|close|reset|retry|initiali[sz]e)\b",
     re.IGNORECASE,
 )
 _STRONG = re.compile(
     r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|cannot|can't|instead|avoid|prefer|ensure|require[ds]?"
-    r"|only (?:if|when|after|by|inside)|not (?:on|in|by|as|just)|rather than|fix:|use)\b",
+    r"|only (?:if|when|after|by|inside)|not (?:on|in|by|as|just)|rather than|fix:|(?<![a-z] )use)\b",
     re.IGNORECASE,
 )
 _RULE = re.compile(r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|avoid)\b", re.IGNORECASE)
@@ -94,8 +97,11 @@ class Specificity(NamedTuple):
     @property
     def value(self) -> float:
         """The rank among texts of one file, 0 for routine."""
-        if self.is_routine:
-            return 0.0
+        return 0.0 if self.is_routine else self.sentence_value
+
+    @property
+    def sentence_value(self) -> float:
+        """The rank among the sentences of one text that is no routine: a flaw or a remedy alone counts too."""
         value = (
             min(self._name_count, _MAX_NAMES)
             + 1.5 * min(self.remedies, 3)
@@ -148,28 +154,42 @@ class NameCounts:
         plain, _ = normalize_characters(text[:_MAX_LENGTH])
         return Specificity(
             names=frozenset(name for name in find_names(plain) if self.is_telling(name)),
-            remedies=len({word.lower() for word in _REMEDY.findall(plain)}),
-            strong_remedies=len({word.lower() for word in _STRONG.findall(plain)}),
-            flaws=len({word.lower() for word in _FLAW.findall(plain)}),
-            is_severe=_SEVERE.search(plain) is not None,
+            remedies=_count_words(plain, _REMEDY, REMEDY_ADVICE),
+            strong_remedies=_count_words(plain, _STRONG, RULE_ADVICE),
+            flaws=_count_words(plain, _FLAW, FLAW_ADVICE),
+            is_severe=is_severe(plain),
             is_assignment=_ASSIGNMENT.match(plain) is not None,
         )
 
 
+def _count_words(text: str, english: re.Pattern[str], others: re.Pattern[str]) -> int:
+    """Return the number of different words of either pattern."""
+    words = {word.lower() for word in english.findall(text)}
+    if len(words) < _MANY_WORDS:
+        words |= {match[0].lower() for match in others.finditer(text)}
+    return len(words)
+
+
 def find_names(text: str) -> frozenset[str]:
-    """Return the names of things in the code that a text contains, without those of one run."""
-    names = (match[0].strip("`*_.,:;") for match in _NAME.finditer(text[:_MAX_LENGTH]))
+    """Return the names of things in the code that a text contains, without those of one run.
+
+    Text in scripts that put no spaces between words is no part of a name.
+    """
+    text = text[:_MAX_LENGTH]
+    if not text.isascii():
+        text = UNSPACED_RUN.sub(" ", text)
+    names = (match[0].strip("`*_.,:; ") for match in _NAME.finditer(text))
     return frozenset(name.lower() for name in names if len(name) > 1 and not _PASSING.search(name))
 
 
 def is_severe(text: str) -> bool:
     """Return whether a text names a high severity."""
-    return _SEVERE.search(text[:_MAX_LENGTH]) is not None
+    return any(pattern.search(text[:_MAX_LENGTH]) for pattern in (_SEVERE, SEVERE_ADVICE))
 
 
 def states_rule(text: str) -> bool:
     """Return whether a text states a rule, with words such as always and never."""
-    return _RULE.search(text[:_MAX_LENGTH]) is not None
+    return any(pattern.search(text[:_MAX_LENGTH]) for pattern in (_RULE, RULE_ADVICE))
 
 
 _MAX_ENTRIES_OF_NAME = 6  # entries that may have a name, so that it is rare

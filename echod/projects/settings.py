@@ -19,7 +19,7 @@ from echod.lazy_imports import lazy_imports
 from echod.memory.policy_model import PolicySettings
 from echod.state.job import JobKind
 from echod.store.layout import Role
-from echod.workflows.markers.edits import may_track
+from echod.workflows.markers.activity import may_track
 
 with lazy_imports(__name__):
     from echod.projects import section as section_module

@@ -10,10 +10,24 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Final, NamedTuple, Protocol
 
 from echod.files import FileVersion, read_regular
 from echod.memory import MAX_FILE_BYTES
+
+DEFAULT_LIMIT: Final = 10
+"""The number of results without a limit of the caller."""
+
+MAX_LIMIT: Final = 1000
+"""The largest number of results that a command line may ask for."""
+
+
+class SearchScope(StrEnum):
+    """Where a search looks: in one project, in the global store, or in all projects and the global store."""
+
+    PROJECT = "project"
+    GLOBAL = "global"
+    ALL = "all"
 
 
 class DocumentKind(StrEnum):

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.files import FileVersion
-from echod.search.documents import DocumentKind, DocumentScope, DocumentSource
+from echod.search.documents import DEFAULT_LIMIT, DocumentKind, DocumentScope, DocumentSource
 from echod.search.index import IndexFile, Problem, Refresh, SearchIndex
 from echod.search.ranking import rank
 from echod.search.schema import DOCUMENTS_PER_COLLECTION
 from echod.search.words import MIN_PASSAGE_LENGTH, passages, query_words, words
 
 DEFAULT_KINDS: Final = frozenset({DocumentKind.MEMORY, DocumentKind.KNOWLEDGE, DocumentKind.SOLUTION})
-DEFAULT_LIMIT: Final = 10
 NEAR_BONUS: Final = 0.1
 """Added to the score of a document that cites a file that the user works on."""
 _LAYER_ORDER: Final = {"etched": 0, "notes": 1, "inscribed": 2, "observations": 3, "traced": 4}

@@ -24,7 +24,7 @@ from echod.files import file_version, insecure_file_warnings, open_regular, writ
 from echod.lazy_imports import lazy_imports
 from echod.paths import ENV_PREFIX, PATH_VARIABLES, all_defaults
 from echod.settings import schema
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 
 with lazy_imports(__name__):
     import subprocess

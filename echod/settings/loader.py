@@ -1,6 +1,6 @@
 """Check the settings: a TOML file, then `ECHOD_*` variables, which win.
 
-The pydantic model is derived from the declarations in `echod.settings.values`. Unknown keys are errors with file, line
+The pydantic model is derived from the declarations in `echod.settings.schema`. Unknown keys are errors with file, line
 and the setting that was probably meant; unknown variables are warnings (`effective`). Run as a program, the module
 checks for another process. Loading it takes some 170 ms, so it is imported only where something has to be checked.
 """
@@ -28,8 +28,7 @@ from echod.files import read_regular
 from echod.memory.policy_model import PolicySettings, Range
 from echod.paths import ENV_PREFIX, PATH_VARIABLES
 from echod.settings import schema
-from echod.settings.schema import Declaration
-from echod.settings.values import Each, Settings
+from echod.settings.schema import Declaration, Each, Settings
 
 _SIMILARITY_CUTOFF: Final = 0.8
 """How similar two names must be: a letter or two of a usual name may differ."""

@@ -24,7 +24,6 @@ from echod.contract.status import (
     HookEventCount,
     JobKindInfo,
     QueueInfo,
-    RecallInfo,
     RoleInfo,
     SessionsInfo,
     Severity,
@@ -35,7 +34,7 @@ from echod.contract.status import (
 )
 from echod.errors import StateError
 from echod.files import write_runtime_file
-from echod.inbox.spool import list_offers
+from echod.inbox.spool import count_offers
 from echod.inspection import InspectionCache, RestoredFindings, find_restored_findings
 from echod.isolation import isolated
 from echod.paths import Paths, insecure_directory_warnings
@@ -181,7 +180,7 @@ class StatusCollector:
             packs=self._pack_status.infos,
             sessions=self._session_status.infos,
             evidence=_evidence_counts(self._read_context, [store.path for store in stores]),
-            recall=_recall_info(self._read_context),
+            recall=count_offers(self._read_context.paths.state),
         )
 
     def _waiting_job(self, job: Job, *, interrupted: bool) -> WaitingJob:
@@ -303,15 +302,6 @@ def _hook_event_counts(read_context: ReadContext) -> tuple[HookEventCount, ...]:
 def _evidence_counts(read_context: ReadContext, stores: Collection[str]) -> dict[str, int]:
     fingerprints = read_context.fingerprints
     return {} if fingerprints is None else dict(fingerprints.count_states(stores))
-
-
-def _recall_info(read_context: ReadContext) -> RecallInfo:
-    try:
-        offers = list_offers(read_context.paths.state)
-    except OSError:
-        return RecallInfo()
-    last = offers[0].at if offers else None
-    return RecallInfo(len(offers), len({o.id for o in offers}), len({o.session for o in offers}), last)
 
 
 def _interrupted_jobs(view: QueueView) -> tuple[Job, ...]:
@@ -459,7 +449,7 @@ def _role_warnings(store: StoreInfo, project: Path, role: RoleInfo, now: float) 
     if role.lines is not None and role.lines > role.limit:
         text = f"{store.path}/{role.name}: its memory file has {role.lines} lines, the limit is {role.limit}."
         command = f"echod prune {shlex.quote(str(project))} --role {role.name} --dry-run"
-        fix = f"Show which entries can be removed, and why the others stay: {command}"
+        fix = f"Preview: {command}"
         yield StatusWarning("memory-too-long", Severity.NOTICE, now, text, fix)
 
 

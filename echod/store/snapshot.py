@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import stat
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -49,6 +50,23 @@ class Snapshot:
     def text(self) -> bytes:
         """The content, empty if there was no file."""
         return self.data or b""
+
+
+def replacement_problem(path: Path, status: os.stat_result) -> str | None:
+    """Return why echod does not replace a file with this status; None if it may."""
+    if not stat.S_ISREG(status.st_mode):
+        return f"{path} is a symbolic link or not a plain file; echod does not change it. Put a plain file there."
+    if not status.st_mode & stat.S_IWUSR:
+        return f"{path} is read-only; echod does not change it. Make it writable (chmod u+w) to allow changes."
+    return None
+
+
+def find_replacement_problem(path: Path) -> str | None:
+    """Return why a change of the file at `path` would be refused; None if nothing is known against it."""
+    try:
+        return replacement_problem(path, path.lstat())
+    except OSError:
+        return None  # a new file is allowed, and what cannot be examined is reported by who reads it
 
 
 class UnavailableFile(NamedTuple):

@@ -7,7 +7,7 @@ jobs. Read `model` first, then `gate`, `collect`, and `markers` for each kind of
 
 from echod.workflows.collect import SystemProcessTable, collect_observations, marker_directories
 from echod.workflows.gate import WorkflowRun, WorkflowRunState, find_workflow_runs, gate
-from echod.workflows.markers.edits import may_track
+from echod.workflows.markers.activity import may_track
 from echod.workflows.model import (
     DeclaredWorkflow,
     GateLimits,

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from echod.lazy_imports import lazy_imports
 from echod.workflows import files
-from echod.workflows.markers import agents, edits, state_files
-from echod.workflows.markers.arcs import ARC_DIRECTORIES, read_checkpoints, read_loops
+from echod.workflows.markers import activity, workflow_files
+from echod.workflows.markers.workflow_files import ARC_DIRECTORIES, read_checkpoints, read_loops
 from echod.workflows.model import (
     NO_OWNER,
     START_TOLERANCE_SECONDS,
@@ -33,7 +33,7 @@ with lazy_imports(__name__):
     import psutil
 
 # Each is watched by itself, without its subdirectories. So are the newest few of those in the parents.
-_PARENT_DIRECTORIES = (*ARC_DIRECTORIES, agents.SIGNALS_DIRECTORY, state_files.LOCKS_DIRECTORY)
+_PARENT_DIRECTORIES = (*ARC_DIRECTORIES, activity.SIGNALS_DIRECTORY, workflow_files.LOCKS_DIRECTORY)
 _MARKER_DIRECTORIES = ("tmp", *files.UPSTREAM_DIRECTORIES, ".rune/audit-state", *_PARENT_DIRECTORIES)
 _MAX_WATCHED_CHILDREN = 4
 
@@ -63,19 +63,19 @@ def collect_observations(
     """
     root = Path(os.path.realpath(project))
     arcs, arc_problems = read_checkpoints(root, processes)
-    team_markers, team_activity = agents.read_teams(root)
+    team_markers, team_activity = activity.read_teams(root)
     markers = (
         *read_declared(declared, processes),
-        *state_files.read_markers(root, team_activity, processes),
+        *workflow_files.read_state_files(root, team_activity, processes),
         *read_loops(root, arcs, processes),
         *(arc.marker for arc in arcs.values()),
         *arc_problems,
-        *state_files.read_locks(root, processes),
+        *workflow_files.read_locks(root, processes),
         *team_markers,
-        *(agents.read_sessions(claude_home, root, processes) if claude_home else ()),
-        *edits.read_markers(root, stores),
+        *(activity.read_sessions(claude_home, root, processes) if claude_home else ()),
+        *activity.read_git_operations(root, stores),
     )
-    changes, editors = edits.read_edits(root, stores, changed_since, own_mtime, processes)
+    changes, editors = activity.read_edits(root, stores, changed_since, own_mtime, processes)
     text = (
         "tmp is a symbolic link, which echod does not follow, so it cannot see most workflows here; "
         "announce them with echod workflow begin"

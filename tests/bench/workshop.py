@@ -13,7 +13,7 @@ from echod.jobs.base import JobBlocked, JobDone, JobFailed
 from echod.paths import Paths
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.state.job import PENDING_STATES
 from echod.store import layout
 from echod.store.layout import Store

@@ -194,3 +194,12 @@ def test_each_shell_gets_a_script_of_its_own_and_no_file_changes(home: Home, she
 @pytest.fixture
 def home(tmp_path: Path) -> Home:
     return Home(tmp_path)
+
+
+def test_a_subcommand_is_completed_with_its_whole_summary() -> None:
+    group = app.get_command(click.Context(app), "service")
+    assert group is not None
+
+    (item,) = group.shell_complete(click.Context(group), "sta")
+
+    assert (item.value, item.help) == ("start", "Start the installed service, and wait until it answers.")

@@ -95,3 +95,13 @@ def test_a_variable_that_names_no_setting_is_a_warning_also_below_a_table(home: 
 
     assert result.returncode == 0
     assert "did you mean ECHOD_POLICY__NOISE_SHARE?" in result.stderr
+
+
+def test_the_list_of_settings_has_a_source_only_where_one_is_set(home: Home) -> None:
+    lines = home.echod("config", "show", ECHOD_QUIET_SECONDS="5").stdout.splitlines()
+
+    assert max(map(len, lines)) <= 80
+    assert [line for line in lines if "quiet_seconds" in line] == [
+        f"* {'quiet_seconds':<30} {'5.0':<12} ECHOD_QUIET_SECONDS"
+    ]
+    assert [line for line in lines if "max_attempts" in line] == [f"  {'max_attempts':<30} 5"]

@@ -19,7 +19,7 @@ from echod.doctor.projects import gitignore_line
 from echod.memory import MAX_FILE_BYTES
 from echod.projects.registry import ProjectRegistry
 from echod.runtime.system import read_mounts
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.store.layout import find_stores
 from tests.support import Home, finding_text, make_project, running_daemon
 

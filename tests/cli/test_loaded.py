@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.cli.root import SECTIONS
 from tests.support import Home, make_project, running_daemon, until
 
 HEAVY_PACKAGES = {
@@ -155,24 +156,35 @@ def test_the_list_of_commands_loads_no_command(home: Home, words: str) -> None:
 
     assert {name.partition(".")[0] for name in found} & HEAVY_PACKAGES == set()
     assert "echod.cli.context" not in found
-    assert {name for name in found if name.startswith("echod.cli.commands.")} <= {"echod.cli.commands.help"}
+    assert {name for name in found if name.startswith("echod.cli.commands.")} == set()
 
 
 @pytest.mark.parametrize(
-    ("words", "commands"),
-    [
-        ("gate --help", {"gate"}),
-        ("config -h", {"config"}),
-        ("review accept --help", {"review"}),
-        ("help prune", {"help", "prune"}),
-    ],
+    "words", ["gate --help", "config -h", "review accept --help", "help prune", "jobs --limit few", "undo --lost"]
 )
-def test_help_of_a_command_loads_its_module_alone_and_no_settings(home: Home, words: str, commands: set[str]) -> None:
+def test_help_and_a_usage_error_load_no_function_of_a_command(home: Home, words: str) -> None:
     found = loaded_modules(home, *words.split())
 
-    assert {name.removeprefix("echod.cli.commands.") for name in found if "cli.commands." in name} == commands
-    unused = {"rich", "pydantic", "structlog", "watchdog", "apscheduler", "yaml"}
-    assert {name.partition(".")[0] for name in found} & unused == set()
+    assert {name for name in found if name.startswith("echod.cli.commands.")} == set()
+    assert len({name for name in found if name.startswith("echod.cli.declarations.")}) <= 2  # `help` itself is one
+    assert found & set(PLANNING_MODULES) == set()
+    assert {name.partition(".")[0] for name in found} & HEAVY_PACKAGES == set()
+
+
+def test_no_declaration_loads_what_only_running_needs() -> None:
+    sections = sorted({entry.target.partition(":")[0] for _, entries in SECTIONS for entry in entries})
+    program = (
+        f"import sys, {', '.join(f'echod.cli.declarations.{section}' for section in sections)}; print(*sys.modules)"
+    )
+
+    found = set(
+        subprocess.run([sys.executable, "-c", program], stdout=subprocess.PIPE, text=True, check=True).stdout.split()
+    )
+
+    assert {name for name in found if name.startswith("echod.cli.commands.")} == set()
+    assert "echod.cli.context" not in found
+    assert found & set(PLANNING_MODULES) == set()
+    assert {name.partition(".")[0] for name in found} & HEAVY_PACKAGES == set()
 
 
 @pytest.mark.parametrize("words", ["remember Hi --project p", "run --once p"])

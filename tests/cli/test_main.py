@@ -16,6 +16,7 @@ from tests.support import Home
 USAGE_ERRORS = (
     ("an unknown command", "staus", "There is no command `echod staus`. Did you mean pause or status?"),
     ("an unknown command below another", "config shw", "There is no command `echod config shw`. Did you mean show?"),
+    ("a misspelt command below one with a path", "review acept x", "There is no command `echod review acept`."),
     ("an unknown option", "status --jsn", "echod status has no option --jsn. Did you mean --json?"),
     ("an option that is cut short", "log --lim 3", "echod log has no option --lim. Did you mean --limit?"),
     ("no argument", "explain", "ENTRY is missing. See: echod help explain"),

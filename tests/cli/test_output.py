@@ -3,10 +3,13 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import click
 import pytest
+from click.testing import CliRunner
 
 from echod.cli import output, status_screen
 from echod.cli.context import colorize
+from echod.cli.targets import ask_choice
 from echod.contract.status import (
     DaemonInfo,
     GateReport,
@@ -142,3 +145,16 @@ def test_the_home_directory_in_a_text_is_short_unless_it_is_quoted(monkeypatch: 
     text = "/home/me/src/p: run echod prune /home/me/src/p, or '/home/me/src/a b', not /home/meg/x"
 
     assert output.shorten_paths(text) == "~/src/p: run echod prune ~/src/p, or '/home/me/src/a b', not /home/meg/x"
+
+
+def test_a_wrong_answer_to_a_choice_is_asked_again_with_the_reason() -> None:
+    @click.command()
+    def choose() -> None:
+        click.echo(f"chosen: {ask_choice('Domain', ['backend', 'testing'])}")
+
+    said = CliRunner().invoke(choose, input="cooking\n\n3\ntesting\n").output
+
+    assert "not 'cooking'" in said
+    assert "not '3'" in said
+    assert said.count("Domain (1-2, Ctrl-C to cancel): ") == 4
+    assert said.endswith("chosen: 1\n")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import echod
-from echod.cli import version
+from echod.cli.root import version_text
 from echod.store.git import read_commit
 
 
@@ -30,17 +30,17 @@ def outside_of_a_checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 @pytest.mark.usefixtures("outside_of_a_checkout")
 @pytest.mark.parametrize("record", [None, {}, {"dir_info": {}}, {"vcs_info": {"commit_id": 7}}, {"vcs_info": []}, []])
 def test_a_released_version_is_only_a_number(monkeypatch: pytest.MonkeyPatch, record: object) -> None:
-    monkeypatch.setattr(version, "distribution", lambda _: FakeDistribution(record))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: FakeDistribution(record))
 
-    assert version.version_text() == echod.__version__
+    assert version_text() == echod.__version__
 
 
 @pytest.mark.usefixtures("outside_of_a_checkout")
 def test_an_installation_from_a_repository_names_its_commit(monkeypatch: pytest.MonkeyPatch) -> None:
     record = {"url": "ssh://example.org/echod", "vcs_info": {"vcs": "git", "commit_id": "ab" * 20}}
-    monkeypatch.setattr(version, "distribution", lambda _: FakeDistribution(record))
+    monkeypatch.setattr("importlib.metadata.distribution", lambda _: FakeDistribution(record))
 
-    assert version.version_text() == f"{echod.__version__} (commit ababababab)"
+    assert version_text() == f"{echod.__version__} (commit ababababab)"
 
 
 def test_the_commit_of_a_checkout_is_read_without_git(tmp_path: Path) -> None:

@@ -39,6 +39,11 @@ def test_something_appended_to_the_last_line_is_a_change(history: History) -> No
     assert history.check(CITE).state is CHANGED
 
 
+def test_something_before_the_first_line_is_a_change(history: History) -> None:
+    history.write("src/app.py", [*LINES[:9], "# " + LINES[9], *LINES[10:]])
+    assert history.check(CITE).state is CHANGED
+
+
 def test_removed_lines_are_gone(history: History) -> None:
     history.write("src/app.py", [*LINES[:9], *LINES[12:]])
     assert history.check(CITE)[1:3] == (GONE, None)
@@ -55,6 +60,29 @@ def test_removed_lines_are_gone_also_where_the_lines_around_them_were_edited(his
     history.commit()
     history.write("src/other.py", [*lines[:6], *(f"{line}  # above" for line in lines[6:9]), *lines[12:]])
     assert history.check("src/other.py:10-12", DAY + timedelta(days=1)).state is GONE
+
+
+def test_a_removed_line_is_gone_although_another_one_is_alike(history: History) -> None:
+    lines = [*distinct_lines(40), "return only_valid(command, args)"]
+    history.write("src/other.py", [*lines[:10], "if error := only_valid(command, args):", *lines[10:]])
+    history.commit()
+    history.write("src/other.py", [*lines[:10], "if error := only_valid(command, args):", *lines[10:-1]])
+    assert history.check("src/other.py:42", DAY + timedelta(days=1)).state is GONE
+
+
+def test_a_short_line_that_is_left_between_new_ones_is_moved(history: History) -> None:
+    lines = distinct_lines(20)
+    history.write("src/other.py", [*lines[:10], "try:", *lines[10:]])
+    history.commit()
+    history.write("src/other.py", [*lines[:10], "new = 1", "try:", "new = 2", *lines[10:]])
+    assert history.check("src/other.py:11", DAY + timedelta(days=1))[1:3] == (MOVED, "src/other.py:12")
+
+
+def test_a_few_lines_that_are_left_of_many_are_a_change(history: History) -> None:
+    history.write("src/list.toml", ["bench = false", "", "[dependencies]", 'kernel32-sys = "0.2.2"', 'api = "0.2.8"'])
+    history.commit()
+    history.write("src/list.toml", ["bench = false", "", "[dependencies]", 'api = { version = "3", features = ["a"] }'])
+    assert history.check("src/list.toml:3-5", DAY + timedelta(days=1)).state is CHANGED
 
 
 def test_a_part_of_the_lines_is_a_change(history: History) -> None:
@@ -98,6 +126,46 @@ def test_a_file_that_was_there_before_is_not_a_renamed_one(history: History) -> 
     history.commit()
     (history.root / "src/app.py").unlink()
     assert history.check(CITE, DAY + timedelta(days=1)).state is GONE
+
+
+def test_lines_of_a_removed_file_are_moved_into_a_larger_one_that_was_there_before(history: History) -> None:
+    others = distinct_lines(400)
+    history.write("lib/large.py", others)
+    history.commit()
+    (history.root / "src/app.py").unlink()
+    history.write("lib/large.py", [*others[:300], *LINES[7:20], *others[300:]])
+    assert history.check(CITE, DAY + timedelta(days=1))[1:3] == (MOVED, "lib/large.py:303-305")
+    history.commit()
+    (history.root / "lib/large.py").unlink()
+    assert history.check(CITE, DAY + timedelta(days=1)).state is GONE
+
+
+def test_a_file_that_became_a_part_of_another_one_has_its_edited_lines_there(history: History) -> None:
+    others = distinct_lines(400)
+    history.write("lib/large.py", others)
+    history.commit()
+    (history.root / "src/app.py").unlink()
+    edited = [*LINES[:9], "value_10 = compute(99, base=70)", *LINES[10:]]
+    history.write("lib/large.py", [*others[:300], *edited, *others[300:]])
+    assert history.check(CITE, DAY + timedelta(days=1))[1:3] == (CHANGED, "lib/large.py:310-312")
+
+
+def test_lines_of_a_removed_file_that_another_one_had_before_are_gone(history: History) -> None:
+    others = distinct_lines(400)
+    history.write("lib/large.py", [*others, *LINES[7:20]])
+    history.commit()
+    (history.root / "src/app.py").unlink()
+    history.write("lib/large.py", ["# new", *others, *LINES[7:20]])
+    assert history.check(CITE, DAY + timedelta(days=1)).state is GONE
+
+
+def test_lines_of_a_renamed_file_that_went_into_another_one_are_moved(history: History) -> None:
+    history.write("lib/large.py", others := distinct_lines(400))
+    history.commit()
+    (history.root / "src/app.py").rename(history.root / "src/main.py")
+    history.write("src/main.py", [*LINES[:9], *LINES[12:]])
+    history.write("lib/large.py", [*others, *LINES[8:14]])
+    assert history.check(CITE, DAY + timedelta(days=1))[1:3] == (MOVED, "lib/large.py:402-404")
 
 
 def test_edited_lines_of_a_renamed_file_are_changed(history: History) -> None:
@@ -175,6 +243,18 @@ class TestRepositories:
         outer.commit()
         outer.write("part/src/app.py", [*LINES[:9], *LINES[12:]])
         assert outer.check("part/src/app.py:10-12").state is GONE
+
+    def test_a_submodule_that_is_not_checked_out_is_unknown(self, history: History, tmp_path: Path) -> None:
+        outer = History(tmp_path / "outer")
+        outer.write("a.py", LINES)
+        git(outer.root, "submodule", "add", "-q", str(history.root), "part")
+        outer.commit()
+        git(outer.root, "worktree", "add", "-q", str(tmp_path / "copy"))
+        copy = History.__new__(History)
+        copy.root = tmp_path / "copy"
+        assert copy.check("part/src/app.py:10-12").state is UNKNOWN
+        assert copy.check("part/src/app.py").state is UNKNOWN
+        assert copy.check("apart/src/app.py:3").state is GONE
 
     def test_a_shallow_clone_knows_nothing_before_its_beginning(self, history: History, tmp_path: Path) -> None:
         history.write("src/app.py", ["# new", *LINES])

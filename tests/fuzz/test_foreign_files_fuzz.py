@@ -25,7 +25,7 @@ from echod.projects.settings import read_project_settings
 from echod.runtime.heartbeat import read_heartbeat
 from echod.runtime.locks import parse_lock_owner
 from echod.scheduler.reconcile import reconcile
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.status.collect import StatusCollector
 from tests.support import Home, finding_text, make_project
 

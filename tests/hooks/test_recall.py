@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Mapping
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from echod.hooks import recall, recall_settings
-from echod.hooks.offers import MAX_SESSIONS, session_file
+from echod.hooks.offers import MAX_SESSIONS, SessionOffers, session_file
 from echod.inbox.spool import list_offers
 from echod.paths import paths_from_environment
 from echod.projects.settings import SETTINGS_FILES, read_project_settings
@@ -19,8 +21,11 @@ from echod.search import schema
 from echod.search.finder import DocumentFinder
 from echod.search.sources import MemorySource
 from echod.settings.loader import load_settings
+from echod.state.database import Database
+from echod.state.fingerprints import FingerprintStore, StoredFingerprint
 from echod.store.layout import find_stores
 from tests.hooks.events import run_hook
+from tests.support import Home, running_daemon, until
 
 SESSION = "9d8d16c1-5b1f"
 
@@ -139,6 +144,17 @@ def test_an_entry_whose_evidence_is_gone_is_not_shown(agent: Agent) -> None:
     agent.remember(entry("Keep it sorted", "The third line must stay the third."))
     (agent.project / "src/app.py").unlink()
     assert agent.edit() == ""
+
+
+@pytest.mark.parametrize(("state", "reason"), [("changed", ", which was changed since)"), ("valid", "app.py:3-4)")])
+def test_an_entry_whose_evidence_was_changed_says_so(agent: Agent, state: str, reason: str) -> None:
+    file = agent.remember(entry("Keep it sorted", "The third line must stay the third."))
+    store = str(file.parents[1])
+    with closing(Database.open(agent.state / "echod.db")) as database:
+        (identity,) = re.findall(r"2026-10-01, (\w+);", agent.edit(session="first"))
+        base = StoredFingerprint(None, 1.0, state=state)
+        FingerprintStore(database).write(store, "workers", {(identity, "src/app.py:3-4"): base})
+    assert reason in agent.edit(session="second")
 
 
 def test_a_failed_command_shows_the_entry_that_names_it(agent: Agent) -> None:
@@ -297,3 +313,14 @@ def test_a_project_may_only_switch_off(agent: Agent) -> None:
     agent.environ["ECHOD_HOOKS__RECALL"] = "edit"
     (agent.project / ".rune/talisman.yml").write_text("echoes:\n  recall: false\n")
     assert agent.edit() == ""
+
+
+def test_the_status_of_a_running_service_counts_offers_at_once(tmp_path: Path) -> None:
+    home = Home(tmp_path / "home")
+    home.root.mkdir()
+    with running_daemon(home):
+        until(paths_from_environment(home.environ).status_snapshot.exists, "the status")
+        with SessionOffers(str(home.state), SESSION) as shown:
+            shown.record([("e1", "Title", "store", "project", "pre-tool-use", "it cites a.py")])
+        counted = home.json("status")["recall"]
+    assert (counted["offers"], counted["entries"], counted["sessions"]) == (1, 1, 1)

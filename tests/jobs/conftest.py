@@ -22,7 +22,7 @@ from echod.memory.document import parse
 from echod.memory.model import Document, Form
 from echod.memory.policy import PolicySettings
 from echod.projects.discovery import ProjectLocator
-from echod.settings.values import DEFAULT_TEAMS
+from echod.settings.schema import DEFAULT_TEAMS
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.session_log import EventCount, HookEventLog

@@ -60,12 +60,22 @@ def test_the_same_task_is_recorded_once_in_a_batch_and_ever(workspace: Workspace
     assert workspace.count_waiting() == 0
 
 
-def test_tasks_that_differ_only_in_their_number_are_two(workspace: Workspace) -> None:
+def test_tasks_that_differ_only_in_their_number_are_one_counted_entry(workspace: Workspace) -> None:
     workspace.spool_event(teammate_event(workspace.project, task="1"))
     workspace.spool_event(teammate_event(workspace.project, task="2"))
 
     assert run_observe(workspace) == {"recorded": 2}
-    assert len(workspace.subjects()) == 2
+    assert len(workspace.subjects()) == 1
+    assert "(2 times in 1 workflow" in workspace.memory("orchestrator").read_text()
+
+
+def test_subjects_that_differ_in_a_number_are_two_entries(workspace: Workspace) -> None:
+    for number in (3, 4):
+        workspace.spool_event(teammate_event(workspace.project, str(number), f"Fix SEC-00{number}"))
+
+    run_observe(workspace)
+
+    assert workspace.subjects() == ["Fix SEC-003", "Fix SEC-004"]
 
 
 def test_task_numbers_start_again_in_each_session(workspace: Workspace) -> None:
@@ -113,7 +123,8 @@ def test_killed_at_any_step_a_task_is_recorded_exactly_once(
     for _ in range(2):
         outcomes = run_observe(workspace, "reviewer")
 
-    assert sorted(workspace.subjects("reviewer")) == ["Task 0", "Task 0", "Task 1", "Task 2"]
+    assert workspace.subjects("reviewer") == ["Task 0", "Task 1", "Task 2"]
+    assert workspace.memory("reviewer").read_text().count(" (2 times in 1 workflow, ") == 1
     assert outcomes == {"recorded": 4}
     assert workspace.count_waiting() == 0
     assert len(list((workspace.project / "tmp/.rune-signals").glob(".obs-*"))) == 4
@@ -243,11 +254,26 @@ def test_a_task_that_says_the_same_raises_a_count_and_its_text_is_in_the_archive
 
     memory = workspace.memory("reviewer").read_text()
     assert memory.count("Task: Fix the lock") == 1
-    assert "(4 times in " in memory
+    assert "(4 times in 4 workflows, " in memory
     [archive] = (workspace.memory("reviewer").parent / "archive").glob("pruned-*.md")
     assert archive.read_text().count("## Observations \u2014 Task: Fix the lock") == 3
     with workspace.open_services() as services:
         assert services.outcomes() == {"recorded": 4}
+
+
+def test_tasks_of_one_batch_that_say_the_same_are_one_counted_entry(workspace: Workspace) -> None:
+    text = "src/lock.py leaks its handle. Always close it in finally."
+    for number in range(6):
+        event = rune_team_event(workspace.project, str(number), "Fix the lock", f"rune-review-{number % 3}")
+        workspace.spool_event(event | {"task_description": text})
+
+    run_observe(workspace, "reviewer")
+
+    memory = workspace.memory("reviewer").read_text()
+    assert memory.count("Task: Fix the lock") == 1
+    assert "(6 times in 3 workflows, " in memory
+    [archive] = (workspace.memory("reviewer").parent / "archive").glob("pruned-*.md")
+    assert archive.read_text().count("## Observations \u2014 Task: Fix the lock") == 5
 
 
 def test_a_more_specific_text_is_an_entry_of_its_own(workspace: Workspace) -> None:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.life.files import MEMORY_HEADER, crowded_memory, learning_text
 from tests.support import Home, finding_text, make_project
 
 
@@ -424,3 +425,47 @@ def test_with_a_read_only_home_reading_works_and_writing_is_refused(
     if code == 1:
         assert "read-only file system" in result.stderr
         assert "ECHOD_STATE_DIR" in result.stderr
+
+
+def _read_only_memory(root: Path, role: str) -> Path:
+    file = make_project(root, role) / ".rune/echoes" / role / "MEMORY.md"
+    file.write_text(crowded_memory())
+    file.chmod(0o444)
+    return file
+
+
+def test_every_role_is_attempted_after_one_that_is_refused(home: Home, tmp_path: Path) -> None:
+    root = tmp_path / "p"
+    for role in ("first", "third"):
+        _read_only_memory(root, role)
+    second = make_project(root, "second") / ".rune/echoes/second/MEMORY.md"
+    second.write_text(crowded_memory())
+
+    result = home.echod("prune", root, "--yes")
+
+    assert result.returncode == 1
+    assert len(second.read_text().splitlines()) <= 150
+    assert [line.split(":")[1].strip() for line in result.stderr.splitlines()[:2]] == ["first", "third"]
+    assert result.stderr.count("chmod u+w") == 2
+    assert result.stderr.endswith("2 of 3 changes failed, for the reasons above.\n")
+
+
+@pytest.mark.parametrize("command", [("prune", "--dry-run"), ("add",)], ids=" ".join)
+def test_a_preview_announces_a_file_that_will_be_refused(home: Home, tmp_path: Path, command: tuple[str, ...]) -> None:
+    file = _read_only_memory(tmp_path / "p", "reviewer")
+
+    said = " ".join(home.run(*command, tmp_path / "p").split())
+
+    assert f"{file} is read-only; echod does not change it. Make it writable (chmod u+w)" in said
+
+
+def test_a_dry_run_of_compress_and_consolidate_announces_it_too(home: Home, tmp_path: Path) -> None:
+    role = _read_only_memory(tmp_path / "p", "reviewer").parent
+    (role / "knowledge.md").write_text(MEMORY_HEADER + "".join(learning_text(f"topic {n}") for n in range(60)))
+    (role / "knowledge.md").chmod(0o444)
+    (role / "ward-findings.md").write_text(finding_text("ordering"))
+
+    for command in ("compress", "consolidate"):
+        said = " ".join(home.run(command, "--dry-run", tmp_path / "p").split())
+        assert "it would be refused: " in said
+        assert "is read-only" in said

@@ -19,7 +19,7 @@ from echod.app.services import open_services
 from echod.jobs.base import JobDeferred
 from echod.paths import paths_from_environment
 from echod.scheduler.reconcile import reconcile
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.store import layout
 from echod.store.layout import Store
 from echod.workflows import Verdict

@@ -25,7 +25,7 @@ from echod.memory.observations import (
     with_observations,
 )
 from echod.memory.redact import redact
-from echod.settings.values import DEFAULT_TEAMS
+from echod.settings.schema import DEFAULT_TEAMS
 from tests.hooks.events import SESSION, main_agent_event, rune_team_event, subagent_event, teammate_event
 
 DAY = date(2026, 11, 27)

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse_block
 from echod.memory.edit import with_confidence, with_promoted_to, with_verified
+from echod.memory.model import SolutionCategory
 from echod.memory.solutions.document import (
     Solution,
-    SolutionCategory,
     SolutionConfidence,
     SolutionDocument,
     SolutionParts,

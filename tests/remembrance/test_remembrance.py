@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from echod.memory.solutions.document import SolutionCategory
+from echod.memory.model import SolutionCategory
 from tests.remembrance.conftest import PARTS, Project, at_terminal, entry_text
 from tests.support import corpus
 

@@ -16,7 +16,7 @@ from echod.paths import paths_from_environment
 from echod.service.base import ServiceConfig
 from echod.service.paths import read_template
 from echod.service.systemd import render_unit
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from echod.workflows import GateState, MarkerKind, ProcessState, ProcessStatus, SystemProcessTable, files
-from echod.workflows.markers import state_files
+from echod.workflows.markers import workflow_files
 from tests.workflows.scene import LIVE_PID
 
 if TYPE_CHECKING:
@@ -260,7 +260,7 @@ def test_of_countless_state_files_only_the_newest_are_opened(scene: Scene, monke
     verdict = scene.verdict()
 
     assert [r.marker for r in verdict.reasons] == ["tmp/.rune-review-last.json"]
-    assert len([path for path in opened if path.parent.name == "tmp"]) == state_files.MAX_STATE_FILES
+    assert len([path for path in opened if path.parent.name == "tmp"]) == workflow_files.MAX_STATE_FILES
 
 
 def test_a_busy_tmp_costs_no_look_at_any_of_its_files(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:

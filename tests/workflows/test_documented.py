@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from echod.workflows import GateLimits, files
-from echod.workflows.markers.arcs import ARC_DIRECTORIES, LOOP_KINDS
-from echod.workflows.markers.edits import OPERATIONS
+from echod.workflows.markers.activity import OPERATIONS
+from echod.workflows.markers.workflow_files import ARC_DIRECTORIES, LOOP_KINDS
 
 PAGE = (Path(__file__).parents[2] / "docs" / "workflows.md").read_text(encoding="utf-8")
 LIMITS = GateLimits()

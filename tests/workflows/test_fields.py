@@ -6,7 +6,7 @@ import pytest
 
 from echod.workflows import files
 from echod.workflows.gate import format_time, format_time_of_day
-from echod.workflows.markers import arcs, state_files
+from echod.workflows.markers import workflow_files
 from echod.workflows.model import MarkerState
 
 NOON = 1_773_748_800.0  # 2026-03-17T12:00:00Z
@@ -97,7 +97,7 @@ def test_a_process_number_is_a_number_that_can_be_checked(value: object, pid: in
     ],
 )
 def test_a_status_counts_as_running_unless_it_means_an_end(status: str, claim: MarkerState) -> None:
-    assert state_files.marker_state(status) is claim
+    assert workflow_files.marker_state(status) is claim
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_status_counts_as_running_unless_it_means_an_end(status: str, claim: M
     ],
 )
 def test_a_state_file_is_known_by_its_name(name: str, counts: bool) -> None:
-    assert state_files.is_state_file(name) is counts
+    assert workflow_files.is_state_file(name) is counts
 
 
 @pytest.mark.parametrize(
@@ -138,7 +138,7 @@ def test_a_state_file_is_known_by_its_name(name: str, counts: bool) -> None:
     ],
 )
 def test_a_loop_s_frontmatter_is_read_line_by_line(text: str, said: dict[str, str] | None) -> None:
-    assert arcs.parse_front_matter(text.encode()) == said
+    assert workflow_files.parse_front_matter(text.encode()) == said
 
 
 def test_a_moment_is_local_time_with_the_date_of_another_day() -> None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from echod.workflows import GateState, MarkerKind
-from echod.workflows.markers.edits import OPERATIONS
+from echod.workflows.markers.activity import OPERATIONS
 
 if TYPE_CHECKING:
     from tests.workflows.scene import Scene
@@ -121,7 +121,7 @@ def test_a_split_index_counts_as_tracking(scene: Scene) -> None:
 
 
 def test_the_index_is_searched_across_the_seams_of_its_pieces(scene: Scene, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("echod.workflows.markers.edits._CHUNK", 3)
+    monkeypatch.setattr("echod.workflows.markers.activity._CHUNK", 3)
     (tracked_repository(scene) / "MERGE_HEAD").touch()
 
     assert scene.verdict().state is GateState.ACTIVE

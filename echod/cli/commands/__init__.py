@@ -1,4 +1,40 @@
-"""The commands. `echod.cli.root` names the module of each and imports it when the command is used.
+"""The functions of the commands, one module for each family. `cli/declarations` has their options and help.
 
-Modules for completions: `log`, `packs`, `review`.
+Each is loaded when its command runs, so that help, usage errors and completion need none of them.
 """
+
+from echod.lazy_imports import lazy_imports
+
+with lazy_imports(__name__):
+    from echod.cli.commands import (  # noqa: F401 - the declarations name them
+        auto_memory,
+        claude,
+        config,
+        demo,
+        doctor,
+        entries,
+        explain,
+        gate,
+        global_memory,
+        ingest,
+        init,
+        log,
+        memory,
+        migrate,
+        packs,
+        picture,
+        projects,
+        prune,
+        remembrance,
+        review,
+        run,
+        scrub,
+        search,
+        service,
+        session_views,
+        sessions,
+        show,
+        status,
+        sync,
+        undo,
+    )

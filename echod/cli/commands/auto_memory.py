@@ -188,4 +188,4 @@ def _job_step(
         result = runner._replace(force=True).run_multi_role(manual_job, work)
         return result.describe(short_path(str(directory)))
 
-    return step
+    return Step(short_path(str(directory)), step)

@@ -20,12 +20,10 @@ from typing import Any, NamedTuple
 import click
 
 from echod import __version__
-from echod.cli import options
 from echod.cli.commands.init import init as init_command
 from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, confirm
 from echod.cli.output import format_duration, sanitize, short_path, wrap
-from echod.cli.root import CommandGroup, command_context, example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, ClaudeReport
 from echod.errors import EchodError, ExitCode, UsageError
@@ -47,22 +45,11 @@ _CLAUDE_TIMEOUT_SECONDS = 120.0
 _REPORT_TIMEOUT_SECONDS = 10.0
 
 
-@click.group(cls=CommandGroup)
-def claude() -> None:
-    """Connect Claude Code through its plugin."""
-
-
 _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
 
 
-@claude.command(epilog=example("echod claude check"))
-@options.json
-@pass_command_context
 def check(context: CommandContext, *, json: bool) -> None:
-    """Check the connection with Claude Code and suggest fixes.
-
-    Exits with 1 if something is missing. Claude Code's settings are never changed.
-    """
+    """Run `echod claude check`."""
     checks = tuple(_list_checks(context))
     connected = all(one.result is not CheckResult.PROBLEM for one in checks)
     if json:
@@ -104,19 +91,8 @@ class _Setup(NamedTuple):
         yield "Test:   that the report of a hook arrives"
 
 
-@claude.command(epilog=example("echod claude setup --dry-run"))
-@click.option("--summary/--no-summary", default=None, help="Give each session a summary of the memory when it starts.")
-@click.option("--init/--no-init", default=None, help="Create a memory for the current project.")
-@options.dry_run
-@options.yes
-@click.pass_context
-def setup(ctx: click.Context, *, summary: bool | None, init: bool | None, dry_run: bool, yes: bool) -> None:
-    """Install the plugin, and test that its reports arrive.
-
-    Asks what else you want, shows the steps and asks again. The plugin is installed by the `claude` program, whose
-    files are not edited.
-    """
-    context = command_context(ctx)
+def setup(context: CommandContext, *, summary: bool | None, init: bool | None, dry_run: bool, yes: bool) -> None:
+    """Run `echod claude setup`."""
     program = shutil.which("claude", path=context.environ.get("PATH"))
     if program is None:
         raise EchodError("Claude Code is not on the PATH (`claude`). Install it, and run this again.")
@@ -133,7 +109,9 @@ def setup(ctx: click.Context, *, summary: bool | None, init: bool | None, dry_ru
         _switch_summary_on(context.paths.config_file)
         context.notify_daemon()
     if plan.project is not None:
-        ctx.invoke(init_command, path=plan.project)
+        init_command(
+            context, path=plan.project, roles=None, layout=None, no_ignore=False, sessions=False, dry_run=False
+        )
     if (command := _check_hook_command(context)).result is not CheckResult.OK:
         raise EchodError(f"{command.text} {command.fix} Then run this again, to test it.")
     if not _is_report_received(context):
@@ -253,9 +231,8 @@ def _count_reports(context: CommandContext, spool: Path) -> int:
     return waiting + sum(count.count for count in _read_event_counts(context))
 
 
-@claude.command("plugin-dir", epilog=example("echod claude plugin-dir"))
-def plugin_dir() -> None:
-    """Print the plugin's directory, for claude --plugin-dir."""
+def plugin_dir(_context: CommandContext) -> None:
+    """Run `echod claude plugin-dir`."""
     click.echo(str(PLUGIN_DIR))
 
 
@@ -383,16 +360,8 @@ def _read_json_object(file: Path) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-@click.command(epilog=example("echod hook task-completed < event.json"))
-@click.argument(
-    "event",
-    help="The name of the event, such as task-completed or pre-tool-use.",
-)
-def hook(*, event: str) -> None:
-    """Record a hook event of an agent.
-
-    Prints nothing, always exits with 0, and needs neither the service nor valid settings. See docs/claude-code.md.
-    """
+def hook(_context: CommandContext, *, event: str) -> None:
+    """Run `echod hook`."""
     try:
         run_hook([event], os.environ, sys.platform)
     finally:

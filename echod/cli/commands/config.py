@@ -12,16 +12,18 @@ from typing import TYPE_CHECKING
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.output import WIDTH, fit_path, short_path, wrap
-from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.commands import ConfigReport, SettingInfo
 from echod.errors import EchodError, os_reason
 from echod.files import write_private
+from echod.lazy_imports import lazy_imports
 from echod.memory.text import pluralize
 from echod.service.paths import read_template
+
+with lazy_imports(__name__):
+    from echod.settings import loader
 
 if TYPE_CHECKING:
     from echod.settings.loader import SettingSource  # loads the library that checks settings
@@ -30,20 +32,8 @@ _KEY_WIDTH = 30
 _VALUE_WIDTH = 12
 
 
-@click.group(cls=CommandGroup)
-def config() -> None:
-    """Show, write and check the settings."""
-
-
-@config.command(epilog=example("echod config show --json"))
-@options.json
-@pass_command_context
 def show(context: CommandContext, *, json: bool) -> None:
-    """List the effective settings and the source of each.
-
-    Those that differ from the default come first, marked with *. A source is
-    a file and line, an environment variable, or the default.
-    """
+    """Run `echod config show`."""
     sources = _effective_settings(context)
     if json:
         click.echo(to_json(_config_report(context, sources)))
@@ -51,45 +41,29 @@ def show(context: CommandContext, *, json: bool) -> None:
         click.echo("\n".join(_settings_lines(context, sources)))
 
 
-@config.command(epilog=example("echod config path"))
-@pass_command_context
 def path(context: CommandContext) -> None:
-    """Print the path of the settings file, even if it does not exist."""
+    """Run `echod config path`."""
     click.echo(str(context.paths.config_file))
 
 
-@config.command(epilog=example("echod config check"))
-@pass_command_context
 def check(context: CommandContext) -> None:
-    """Check the settings.
-
-    Exits with 78 if they are invalid, and prints every wrong key with file, line and the most likely correct key.
-    To check another file: echod --config FILE config check
-    """
-    from echod.settings.loader import SettingSourceKind
-
+    """Run `echod config check`."""
     counts = Counter(source.kind for source in _effective_settings(context))
     file, name = context.paths.config_file, short_path(str(context.paths.config_file))
     if file.exists():
-        summary = f"{name} is valid and sets {pluralize(counts[SettingSourceKind.FILE], 'value')}"
-    elif not counts[SettingSourceKind.VARIABLE]:
+        summary = f"{name} is valid and sets {pluralize(counts[loader.SettingSourceKind.FILE], 'value')}"
+    elif not counts[loader.SettingSourceKind.VARIABLE]:
         click.echo("No settings file; the defaults apply. To write one: echod config init")
         return
     else:
         summary = f"There is no {name}"
-    variables = counts[SettingSourceKind.VARIABLE]
+    variables = counts[loader.SettingSourceKind.VARIABLE]
     variables_text = f"; variables set {variables}" if variables else ""
     click.echo(wrap(f"{summary}{variables_text}. The others are the defaults."))
 
 
-@config.command(epilog=example("echod config init"))
-@options.dry_run
-@pass_command_context
 def init(context: CommandContext, *, dry_run: bool) -> None:
-    """Write a settings file in which every setting is a comment.
-
-    An existing file is never changed.
-    """
+    """Run `echod config init`."""
     file = context.paths.config_file
     if file.exists():
         raise EchodError(f"{short_path(str(file))} exists already. To change it: echod config edit")
@@ -102,13 +76,8 @@ def init(context: CommandContext, *, dry_run: bool) -> None:
     )
 
 
-@config.command(epilog=example("echod config edit"))
-@pass_command_context
 def edit(context: CommandContext) -> None:
-    """Open the settings file in your editor, and check it afterwards.
-
-    The editor is $VISUAL or $EDITOR. The file is written first if there is none.
-    """
+    """Run `echod config edit`."""
     editor = context.environ.get("VISUAL") or context.environ.get("EDITOR")
     file = context.paths.config_file
     if not editor:
@@ -134,8 +103,6 @@ def _write_example(file: Path) -> None:
 
 
 def _effective_settings(context: CommandContext) -> tuple[SettingSource, ...]:
-    from echod.settings import loader
-
     _ = context.settings  # prints warnings
     return loader.setting_sources(context.paths.config_file, context.environ)
 
@@ -179,10 +146,11 @@ def _settings_lines(context: CommandContext, sources: Sequence[SettingSource]) -
 
 def _setting_lines(setting: SettingSource, mark: str) -> Iterator[str]:
     value = json_format.dumps(setting.value, ensure_ascii=False)
-    source = setting.kind.value if setting.location is None else setting.location
     row = f"{mark} {setting.key:<{_KEY_WIDTH}} {value:<{_VALUE_WIDTH}}"
-    if len(fitted_source := fit_path(source, WIDTH)) <= WIDTH - len(row) - 1:
+    if setting.location is None:
+        yield row.rstrip()
+    elif len(fitted_source := fit_path(setting.location, WIDTH)) <= WIDTH - len(row) - 1:
         yield f"{row} {fitted_source}"
     else:
         yield row.rstrip()
-        yield f"    from {fit_path(source, WIDTH - 9)}"
+        yield f"    from {fit_path(setting.location, WIDTH - 9)}"

@@ -20,9 +20,8 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 
-import click
-
-from echod.cli.root import example
+from echod.cli.context import CommandContext
+from echod.cli.output import wrap
 from echod.errors import EchodError
 
 ECHOD: Final = (sys.executable, "-m", "echod")
@@ -88,13 +87,8 @@ Here is what I found while reviewing the branch:
 }
 
 
-@click.command(epilog=example("echod demo"))
-@click.option("--keep", is_flag=True, help="Keep the temporary directory for a look around.")
-def demo(*, keep: bool) -> None:
-    """Watch echod work on a made-up project, in under a minute.
-
-    Runs the real service in a temporary directory: findings, a busy workflow, a prune, an undo and a search.
-    """
+def demo(_context: CommandContext, *, keep: bool) -> None:
+    """Run `echod demo`."""
     home = Path(tempfile.mkdtemp(prefix="echod-demo-"))
     try:
         _play(home)
@@ -104,7 +98,7 @@ def demo(*, keep: bool) -> None:
     if keep:
         _show(f"Everything is in {home}. Remove it with: rm -r {home}")
     else:
-        _show("Nothing is left: the service has stopped, and the directory is removed (--keep keeps it).")
+        _show(wrap("Nothing is left: the service has stopped, and the directory is removed (--keep keeps it)."))
     _show("\nWith a project of your own, look first: echod add ~/src/my-project")
 
 
@@ -142,7 +136,7 @@ def _play(home: Path) -> None:
         _until("the service is idle", lambda: _queue(environ, "running", "queued") == 0)
     _prune_and_undo(environ, project)
     _say("A note for all agents of the project, and a search that finds it:")
-    _echod(environ, project, "remember", "Deploy with ./ship, never by hand: it migrates the database first.")
+    _echod(environ, project, "remember", "Deploy with ./ship, not by hand: it migrates first.")
     _echod(environ, project, "search", "how do we deploy")
 
 
@@ -162,8 +156,8 @@ def _prune_and_undo(environ: Mapping[str, str], project: Path) -> None:
     _echod(environ, project, "undo", "--last", "--yes")
     if memory.read_bytes() != before:
         raise EchodError("The undo did not restore the file. This is a bug in echod; please report it.")
-    digest = hashlib.sha256(before).hexdigest()[:16]
-    _show(f"  The file is as it was, byte for byte (SHA-256 {digest}... before and after).")
+    digest = hashlib.sha256(before).hexdigest()[:10]
+    _show(f"  The file is as it was, byte for byte (SHA-256 {digest}..., as before).")
 
 
 def long_memory() -> str:

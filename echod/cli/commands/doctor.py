@@ -22,27 +22,24 @@ from echod.auto_memory.places import (
     memory_project,
     read_directory,
 )
-from echod.cli import options
+from echod.cli import commands
 from echod.cli.context import CommandContext
-from echod.cli.options import PATH
 from echod.cli.output import sanitize, short_path, wrap
-from echod.cli.root import example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.errors import ConfigurationError, ExitCode, os_reason
+from echod.lazy_imports import lazy_imports
 from echod.memory.auto_memory.checks import MemoryFinding, check_directory
-from echod.memory.auto_memory.notes import (
-    INDEX,
-    MAX_LOADED_CHARACTERS,
-    MAX_LOADED_LINES,
-    MemoryDirectory,
-    load_index,
-)
+from echod.memory.auto_memory.notes import INDEX, MAX_LOADED_CHARACTERS, MAX_LOADED_LINES, MemoryDirectory, load_index
 from echod.memory.text import pluralize
 from echod.paths import claude_home
 from echod.runtime.system import read_mounts
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from echod.store.layout import Store
+
+with lazy_imports(__name__):
+    from echod import doctor as checks
+    from echod.cli import execute
 
 _MAX_ALIKE = 8
 """Findings of one kind in one directory that are printed; the others are counted, unless all are asked for."""
@@ -50,18 +47,6 @@ _MAX_ALIKE = 8
 _MARKS = {CheckResult.OK: "ok  ", CheckResult.NOTE: "-   ", CheckResult.PROBLEM: "!   "}
 
 
-@click.command(epilog=example("echod doctor ~/src/my-project"))
-@click.argument("path", type=PATH, required=False, help="Check only this project.")
-@click.option("--auto-memory", is_flag=True, help="Check Claude Code's own memory instead, of PATH or of all projects.")
-@click.option(
-    "--fix",
-    is_flag=True,
-    help="Delete leftovers of echod's own in projects, or repair the pointers of auto memory, after asking.",
-)
-@options.yes
-@click.option("-v", "--verbose", is_flag=True, help="List every finding, and the checks that passed.")
-@options.json
-@pass_command_context
 def doctor(
     context: CommandContext,
     *,
@@ -72,24 +57,14 @@ def doctor(
     verbose: bool,
     json: bool,
 ) -> None:
-    """Check the installation and suggest fixes.
-
-    Exits with 1 if there is a problem. Without --fix no file of a project is written. --auto-memory reads the memory
-    that Claude Code keeps itself, and that of its subagents.
-    """
+    """Run `echod doctor`."""
     if auto_memory:
         if fix:
-            from echod.cli.commands.auto_memory import repair
-
-            repair(context, path, yes=yes)
+            commands.auto_memory.repair(context, path, yes=yes)
         _print_report(context, examine_memory(context, path), verbose=verbose, json=json)
-    from echod.doctor import DoctorContext, run_checks  # loads much that --auto-memory does without
-
     if fix:
-        from echod.cli.leftovers import delete_leftovers
-
-        delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
-    doctor_context = DoctorContext(
+        execute.delete_leftovers(context, _stores_to_fix(context, path), yes=yes)
+    doctor_context = checks.DoctorContext(
         paths=context.paths,
         settings=_settings_or_defaults(context),
         environ=context.environ,
@@ -103,7 +78,7 @@ def doctor(
     )
     only_project = None if path is None else _project_or_root(context, path)
     with context.progress_line(json=json) as progress:
-        report = run_checks(
+        report = checks.run_checks(
             doctor_context, only_project, lambda check: progress.show(f"checked {check.path or check.code}")
         )
     _print_report(context, report, verbose=verbose, json=json)

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
 from difflib import ndiff
-from enum import StrEnum
 from pathlib import Path
 
 import click
@@ -20,8 +19,7 @@ from echod.app.import_access import (
     plan_import,
     read_access_log,
 )
-from echod.cli import options
-from echod.cli.completions import complete_entry
+from echod.cli import commands
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -33,8 +31,8 @@ from echod.cli.execute import (
     make_change,
     report_already_so,
 )
+from echod.cli.options import SettableLayer
 from echod.cli.output import role_label, sanitize, short_path, title_text, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import (
     ArchiveMatch,
     MemoryMatch,
@@ -71,22 +69,6 @@ _USER_LAYERS = (Layer.ETCHED, Layer.NOTES)
 """The layers that only the user gives and takes away."""
 
 
-class SettableLayer(StrEnum):
-    """The layers that `echod raise` can give."""
-
-    ETCHED = "etched"
-    NOTES = "notes"
-    INSCRIBED = "inscribed"
-
-
-@click.command("raise", epilog=example("echod raise 4f1c etched"))
-@options.entry
-@click.argument("layer", type=click.Choice(SettableLayer, case_sensitive=False), help="The new layer of the entry.")
-@options.project_path_or_all
-@options.dry_run
-@options.yes
-@options.force
-@pass_command_context
 def raise_(
     context: CommandContext,
     *,
@@ -97,10 +79,7 @@ def raise_(
     yes: bool,
     force: bool,
 ) -> None:
-    """Move an entry to another layer.
-
-    No rule changes etched entries and notes. Only you give these layers and take them away.
-    """
+    """Run `echod raise`."""
     with context.open_read_context() as read_context:
         (match,) = find_to_change(context, read_context, path, [entry])
     new_layer = Layer(layer.value)
@@ -136,18 +115,10 @@ def _layer_question(match: MemoryMatch, layer: Layer) -> Confirmation | None:
     return None
 
 
-@click.command(epilog=example("echod forget 4f1c ~/src/my-project"))
-@options.entry
-@options.project_path_or_all
-@options.in_global
-@options.dry_run
-@options.yes
-@options.force
-@pass_command_context
 def forget(
     context: CommandContext, *, entry: str, path: Path | None, in_global: bool, dry_run: bool, yes: bool, force: bool
 ) -> None:
-    """Move an entry to the archive."""
+    """Run `echod forget`."""
     with context.open_read_context() as read_context:
         (match,) = find_to_change(context, read_context, parse_scope(path, in_global=in_global), [entry])
     removal = remove_entries(match.role.name, match.document, [match.id], Rule.FORGOTTEN, local_date(context.now()))
@@ -169,21 +140,6 @@ def forget(
     make_change(context, change, WriteOptions(dry_run, yes, force))
 
 
-@click.command(epilog=example("echod restore 4f1c ~/src/my-project"))
-@click.argument("entry", required=False, shell_complete=complete_entry, help="An entry id, or a unique prefix of one.")
-@options.project_path_or_all
-@options.in_global
-@click.option("--auto-memory", is_flag=True, help="Restore lost files of Claude Code's own memory from a copy.")
-@click.option(
-    "--copy",
-    metavar="N",
-    type=options.WholeNumber(1),
-    help="With --auto-memory: the copy, whose files also replace those that differ.",
-)
-@options.dry_run
-@click.option("--yes", is_flag=True, help="With --auto-memory: do not ask for confirmation.")
-@options.force
-@pass_command_context
 def restore(
     context: CommandContext,
     *,
@@ -196,20 +152,11 @@ def restore(
     yes: bool,
     force: bool,
 ) -> None:
-    """Restore an archived entry.
-
-    If the archive has several texts of an entry, the newest is restored. Of an entry that was shortened in steps it is
-    the text before the first of them.
-
-    With --auto-memory lost files of Claude Code's own memory are restored, of a project or of a directory that has
-    copies.
-    """
+    """Run `echod restore`."""
     if auto_memory:
-        from echod.cli.commands import auto_memory as own_memory  # few restore it, and it loads much
-
         if path is not None or in_global:
             raise UsageError("With --auto-memory name one directory, or none.")
-        own_memory.restore(context, Path(entry) if entry else None, number=copy, dry_run=dry_run, yes=yes)
+        commands.auto_memory.restore(context, Path(entry) if entry else None, number=copy, dry_run=dry_run, yes=yes)
         return
     if entry is None or copy is not None:
         raise UsageError("Name an entry: echod restore ENTRY. `echod show` lists them.")
@@ -278,15 +225,13 @@ def _restore_lines(match: MemoryMatch | ArchiveMatch, copy: ArchivedCopy, *, rep
 
 
 def _job_step(kind: JobKind, role: Role, action: Callable[[JobContext], JobOutcome]) -> Step:
-    return lambda runner: runner.run(ManualJob(kind, role), action).describe(role_label(role.name))
+    return Step(
+        role_label(role.name), lambda runner: runner.run(ManualJob(kind, role), action).describe(role_label(role.name))
+    )
 
 
-@click.command(epilog=example("echod pin 4f1c ~/src/my-project"))
-@options.entry
-@options.project_path_or_all
-@pass_command_context
 def pin(context: CommandContext, *, entry: str, path: Path | None) -> None:
-    """Keep an entry from being removed for some time."""
+    """Run `echod pin`."""
     with context.open_services() as services:
         (match,) = find_to_change(context, services.read_context, path, [entry])
         today = local_date(context.now())
@@ -296,12 +241,8 @@ def pin(context: CommandContext, *, entry: str, path: Path | None) -> None:
     context.print_info(f"{match.id} in {match.role.name} is pinned until {until}: no rule removes it.")
 
 
-@click.command(epilog=example("echod unpin 4f1c ~/src/my-project"))
-@options.entry
-@options.project_path_or_all
-@pass_command_context
 def unpin(context: CommandContext, *, entry: str, path: Path | None) -> None:
-    """Remove the pin of an entry."""
+    """Run `echod unpin`."""
     with context.open_services() as services:
         (match,) = find_to_change(context, services.read_context, path, [entry])
         record_entries(services.entries, match.role, match.document, local_date(context.now()))
@@ -311,22 +252,10 @@ def unpin(context: CommandContext, *, entry: str, path: Path | None) -> None:
     )
 
 
-@click.command("record-access", epilog=example("echod record-access 4f1c 93ab --session $SESSION"))
-@click.argument(
-    "entries",
-    metavar="ENTRY...",
-    nargs=-1,
-    required=True,
-    shell_complete=complete_entry,
-    help="Entry ids, or unique prefixes of them.",
-)
-@click.option("--session", metavar="KEY", help="Identifies the session. Each session counts once.")
-@options.project_option
-@pass_command_context
 def record_access(
     context: CommandContext, *, entries: tuple[str, ...], session: str | None, project: Path | None
 ) -> None:
-    """Record that entries were referenced."""
+    """Run `echod record-access`."""
     with context.open_services() as services:
         now = context.now()
         new_references = 0
@@ -351,16 +280,8 @@ def _session_key(session: str) -> str:
     return session if redact(session).text == session else hashlib.sha256(session.encode()).hexdigest()
 
 
-@click.command("import-access", epilog=example("echod import-access ~/src/my-project --dry-run"))
-@options.project_path_or_cwd
-@click.option(
-    "--database", metavar="FILE", type=options.PATH, help="The plugin's database.  [default: the one in the memory]"
-)
-@options.dry_run
-@options.json
-@pass_command_context
 def import_access(context: CommandContext, *, path: Path, database: Path | None, dry_run: bool, json: bool) -> None:
-    """Import the access log of the workflow plugin's search index."""
+    """Run `echod import-access`."""
     stores = context.list_stores(context.find_project(path))
     files = _databases(context, stores, database)
     plans = [(store, plan_import(read_access_log(file), store, list_current_entries(store))) for store, file in files]

@@ -6,12 +6,9 @@ from pathlib import Path
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext, check_liveness
 from echod.cli.execute import report_already_so
-from echod.cli.options import Number, WholeNumber
 from echod.cli.output import format_timestamp, short_path, wrap
-from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.status import GateReport, status_from_json
 from echod.errors import UsageError
@@ -33,15 +30,8 @@ _CLAUDE_PID_VARIABLE = "CLAUDE_PID"
 _MAX_NAME_LENGTH = 100
 
 
-@click.command(epilog=example("echod gate ~/src/my-project"))
-@options.project_path_or_cwd
-@options.json
-@pass_command_context
 def gate(context: CommandContext, *, path: Path, json: bool) -> None:
-    """Show whether a project's memory may be written now.
-
-    If not, show why and until when. The exit code is 0 in both cases.
-    """
+    """Run `echod gate`."""
     project = context.find_project(path)
     now = context.now()
     with context.open_read_context() as read_context:
@@ -82,29 +72,8 @@ def _gate_text(project: Path, report: GateReport, now: float) -> str:
     return "\n".join(lines)
 
 
-name_argument = click.argument("name", help="Any name. Use the same for `begin` and `end`.")
-
-
-@click.group(cls=CommandGroup)
-def workflow() -> None:
-    """Declare the begin or end of a workflow."""
-
-
-@workflow.command(epilog=example("echod workflow begin nightly-refactoring --ttl 90"))
-@name_argument
-@options.project_or_cwd_option
-@click.option("--pid", metavar="PID", type=WholeNumber(min=1), help="End with this process; default: CLAUDE_PID.")
-@click.option(
-    "--ttl",
-    metavar="MINUTES",
-    type=Number(min=0.01),
-    default=240.0,
-    show_default=True,
-    help="End after this time in any case.",
-)
-@pass_command_context
 def begin(context: CommandContext, *, name: str, project: Path, pid: int | None, ttl: float) -> None:
-    """Keep echod from writing until the workflow ends."""
+    """Run `echod workflow begin`."""
     if not name.strip() or not name.isprintable() or len(name) > _MAX_NAME_LENGTH:
         raise UsageError(
             f"{name!r} is not a valid name of a workflow: use 1 to {_MAX_NAME_LENGTH} printable characters."
@@ -123,12 +92,8 @@ def begin(context: CommandContext, *, name: str, project: Path, pid: int | None,
     context.print_info(f"`echod workflow end {name}`, or {'when ' if owner else ''}{end_text}.")
 
 
-@workflow.command(epilog=example("echod workflow end nightly-refactoring"))
-@name_argument
-@options.project_or_cwd_option
-@pass_command_context
 def end(context: CommandContext, *, name: str, project: Path) -> None:
-    """End a declared workflow."""
+    """Run `echod workflow end`."""
     root, name = context.find_project(project), redact(name).text
     with Database.open(context.paths.database) as database:
         ended = WorkflowLog(database).end(str(root), name, context.now())

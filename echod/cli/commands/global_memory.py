@@ -8,7 +8,6 @@ from pathlib import Path
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
 from echod.cli.commands.memory import addition_preview
 from echod.cli.commands.packs import read_pack_inventory
 from echod.cli.context import CommandContext
@@ -17,13 +16,13 @@ from echod.cli.execute import (
     JobRefusedError,
     JobRunner,
     ManualJob,
+    Step,
     WriteOptions,
     make_change,
     report_already_so,
 )
 from echod.cli.output import fit_path, problem_line, sanitize, wrap
-from echod.cli.root import example, pass_command_context
-from echod.cli.targets import MemoryMatch, find_in_memory
+from echod.cli.targets import MemoryMatch, ask_choice, find_in_memory
 from echod.clock import local_date
 from echod.contract.codec import to_json
 from echod.contract.commands import AuditedEntry, AuditedPack, AuditReport
@@ -58,17 +57,8 @@ _ENTRY_COUNT_WARNING = 50
 _EMPTY_DOCUMENT = Document("", ())
 
 
-@click.command(epilog=example("echod elevate 4f1c --domain backend"))
-@options.entry
-@options.project_path_or_all
-@click.option("--domain", metavar="NAME", help="The domain; default: the entry's, else asked for.")
-@options.dry_run
-@pass_command_context
 def elevate(context: CommandContext, *, entry: str, path: Path | None, domain: str | None, dry_run: bool) -> None:
-    """Copy an entry to the global store.
-
-    Domains: backend, frontend, devops, database, testing, architecture, design, general.
-    """
+    """Run `echod elevate`."""
     _check_domain(domain)
     with context.open_read_context() as read_context:
         role = read_context.pack_locations.memory_role
@@ -93,7 +83,7 @@ def elevate(context: CommandContext, *, entry: str, path: Path | None, domain: s
         text = f'Elevated "{sanitize(match.title)}" ({chosen_domain}) from {match.role.name} as {plan.id}.'
         return f"{wrap(text, hang='  ')}\n{result.undo_hint}"
 
-    change = Change(preview=addition_preview(role, plan.document) if dry_run else "", steps=[step])
+    change = Change(preview=addition_preview(role, plan.document) if dry_run else "", steps=[Step(match.id, step)])
     make_change(context, change, WriteOptions(dry_run))
     entries = sum(block.entry is not None for block in plan.document.blocks)
     if entries > _ENTRY_COUNT_WARNING and not dry_run:
@@ -121,13 +111,7 @@ def _ask_domain(context: CommandContext) -> str:
         raise UsageError(
             f"The entry has no domain. Use --domain with one of {', '.join(DOMAINS)}. Nothing was changed."
         )
-    click.echo("\n".join(f"{number:>3}  {domain}" for number, domain in enumerate(DOMAINS, 1)))
-    while True:
-        answer: str = click.prompt("Domain")
-        if answer in DOMAINS:
-            return answer
-        if answer.isascii() and answer.isdigit() and 1 <= int(answer) <= len(DOMAINS):
-            return DOMAINS[int(answer) - 1]
+    return DOMAINS[ask_choice("Domain", DOMAINS)]
 
 
 def _plan_elevation(
@@ -149,11 +133,8 @@ def _elevation_refused_error(match: MemoryMatch, reason: NotEligible) -> JobRefu
     return JobRefusedError(f"{match.id} is not elevated: {reason.reason}. Nothing was changed.")
 
 
-@click.command(epilog=example("echod audit --json"))
-@options.json
-@pass_command_context
 def audit(context: CommandContext, *, json: bool) -> None:
-    """List the entries of the global store with their origin."""
+    """Run `echod audit`."""
     report = _audit_report(context)
     click.echo(to_json(report) if json else "\n".join(_audit_lines(report)))
 

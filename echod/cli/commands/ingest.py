@@ -10,11 +10,9 @@ from typing import NamedTuple
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
+from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change
 from echod.cli.output import sanitize, short_path, title_text, wrap
-from echod.cli.root import example, pass_command_context
 from echod.clock import local_date
 from echod.contract.codec import to_json
 from echod.contract.sessions import IgnoredReportText, IngestedEntry, IngestedReport, IngestReport
@@ -34,23 +32,10 @@ class _StorePlan(NamedTuple):
     plan: IngestPlan
 
 
-@click.command(epilog=example("echod ingest tmp/reviews --dry-run"))
-@click.argument(
-    "paths", metavar="FILE|DIRECTORY...", type=options.PATH, nargs=-1, required=True, help="Reports of workflows."
-)
-@click.option("--role", metavar="NAME", help="The role that learns; default: the one whose workflow wrote the report.")
-@options.dry_run
-@options.json
-@options.force
-@pass_command_context
 def ingest(
     context: CommandContext, *, paths: tuple[Path, ...], role: str | None, dry_run: bool, json: bool, force: bool
 ) -> None:
-    """Turn the reports of workflows into memory now.
-
-    Reads reviews, audits, resolutions, verdicts, gap analyses, work summaries and worker logs. A flaw that
-    recurs becomes an entry. Nothing is read twice.
-    """
+    """Run `echod ingest`."""
     if role is not None and not ROLE_NAME.fullmatch(role):
         raise UsageError(f"Invalid role name {role!r}: use letters, digits, - and _.")
     today = local_date(context.now())
@@ -61,7 +46,11 @@ def ingest(
     jobs: list[int] = []
     change = Change(
         preview="" if json else "\n".join(line for plan in plans for line in _plan_lines(plan)),
-        steps=[partial(_run_job, plan, jobs, json) for plan in plans if not plan.plan.is_empty],
+        steps=[
+            Step(short_path(plan.store.key), partial(_run_job, plan, jobs, json))
+            for plan in plans
+            if not plan.plan.is_empty
+        ],
     )
     make_change(context, change, WriteOptions(dry_run, force=force))
     if json:

@@ -8,11 +8,10 @@ from typing import NamedTuple
 
 import click
 
+from echod.cli import commands
 from echod.cli.commands.projects import adopt_if_moved
 from echod.cli.context import CommandContext
-from echod.cli.options import PATH
 from echod.cli.output import short_path, wrap
-from echod.cli.root import example, pass_command_context
 from echod.errors import EchodError, UsageError
 from echod.files import read_regular
 from echod.memory.text import pluralize
@@ -29,14 +28,6 @@ LAYOUTS = {"rune": Path(".rune/echoes"), "claude": Path(".claude/echoes")}
 _MAX_GITIGNORE_BYTES = 1024 * 1024
 
 
-@click.command(epilog=example("echod init ~/src/my-project --roles reviewer,workers,team"))
-@click.argument("path", type=PATH, required=False, help="The project; default: the current one.")
-@click.option("--roles", metavar="A,B,...", help="Create only these roles.")
-@click.option("--layout", metavar="rune|claude", help="The directory: .rune/echoes or .claude/echoes.")
-@click.option("--no-ignore", is_flag=True, help="Leave .gitignore as it is.")
-@click.option("--sessions", is_flag=True, help="Also archive conversations about the project (docs/sessions.md).")
-@click.option("--dry-run", is_flag=True, help="Only show what would be created.")
-@pass_command_context
 def init(
     context: CommandContext,
     *,
@@ -47,11 +38,7 @@ def init(
     sessions: bool,
     dry_run: bool,
 ) -> None:
-    """Create a project's memory directory with its roles.
-
-    It is created at the root of the git repository, else in the directory itself. An existing memory directory is kept.
-    The default is .claude/echoes if there is only .claude, else .rune/echoes. In a repository, .gitignore gets a line.
-    """
+    """Run `echod init`."""
     project = _find_init_root(context, path)
     store = _choose_store(context, project, layout)
     names = [name.strip() for name in roles.split(",")] if roles is not None else list(DEFAULT_ROLES)
@@ -59,14 +46,15 @@ def init(
     gitignore = None if no_ignore else _plan_gitignore(project, store)
     shown, role_names = short_path(str(store.root)), ", ".join(role.name for role in missing)
     if dry_run:
-        click.echo(f"{shown}: would create {role_names}." if missing else f"{shown}: nothing is missing.")
+        text = f"{shown}: would create {role_names}." if missing else f"{shown}: nothing is missing."
+        click.echo(wrap(text, hang="  "))
         if gitignore is not None and gitignore.text is not None:
             click.echo(wrap(f"Also: {gitignore.sentence}", hang="  "))
         return
     context.paths.create_directories()
     create_roles(missing, os.getpid())
     created_text = f"created {pluralize(len(missing), 'role')}: {role_names}" if missing else "nothing was missing"
-    context.print_info(f"{shown}: {created_text}.")
+    context.print_info(wrap(f"{shown}: {created_text}.", hang="  "))
     if gitignore is not None:
         _write_gitignore(gitignore)
         context.print_info(gitignore.sentence)
@@ -75,10 +63,8 @@ def init(
     context.notify_daemon()
     context.print_info("It is maintained from now on." if is_new else "It is registered already.")
     if sessions:
-        from echod.cli.commands.sessions import switch_on
-
         with context.open_read_context() as read_context:
-            switch_on(context, read_context, project)
+            commands.sessions.switch_on(context, read_context, project)
 
 
 def _find_init_root(context: CommandContext, path: Path | None) -> Path:

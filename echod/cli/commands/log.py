@@ -6,19 +6,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import click
 
 from echod.app.context import ReadContext, process_is_alive
 from echod.auto_memory.changes import MemoryChanges
-from echod.cli import options
 from echod.cli.commands.undo import is_job_id
-from echod.cli.completions import complete_failed_job, complete_job
 from echod.cli.context import CommandContext
-from echod.cli.options import PATH_OR_NAME, WholeNumber
 from echod.cli.output import WIDTH, fit_path, format_timestamp, sanitize, short_path, title_text, wrap
-from echod.cli.root import CommandGroup, command_context, example, pass_command_context
 from echod.cli.session_roots import list_changes, logged_changes, logged_memory_changes
 from echod.cli.targets import block_title, select_stores
 from echod.contract.codec import to_json
@@ -45,25 +41,8 @@ _MAX_LINES = 12
 _MARKS = {"added": "+", "removed": "-", "changed": "~"}
 
 
-@click.command(epilog=example("echod log 7"))
-@click.argument(
-    "target",
-    metavar="[JOB|PATH]",
-    type=PATH_OR_NAME,
-    required=False,
-    shell_complete=complete_job,
-    help="A job's number, or a project; default: the current directory's, else all.",
-)
-@click.option("--recall", is_flag=True, help="List the entries that hooks showed to agents instead.")
-@options.limit
-@click.option("-v", "--verbose", is_flag=True, help="With a job: show all lines of each entry.")
-@options.json
-@pass_command_context
 def log(context: CommandContext, *, target: str | None, recall: bool, limit: int, verbose: bool, json: bool) -> None:
-    """List the changes that echod made, or show one as a diff.
-
-    With the number of a job, the entries that it added, removed and changed are shown with their lines.
-    """
+    """Run `echod log`."""
     if target is not None and is_job_id(target):
         report = _job_diff(context, int(target))
         text = (
@@ -296,22 +275,12 @@ def _entry_lines(entry: EntryDiff, max_lines: int | None) -> Iterator[str]:
         yield f"    ... {pluralize(hidden, 'more line')} (-v)"
 
 
-MAX_JOB_ID: Final = 2**63 - 1
-"""The largest number that the database can give a job."""
-
 _INTERRUPTED_STATE = "interrupted"
 _MAX_RETRYABLE = 1_000
 
 
-@click.group(cls=CommandGroup, invoke_without_command=True, epilog=example("echod jobs --json"))
-@options.limit
-@options.json
-@click.pass_context
-def jobs(ctx: click.Context, *, limit: int, json: bool) -> None:
-    """List jobs, or retry one."""
-    if ctx.invoked_subcommand is not None:
-        return
-    context = command_context(ctx)
+def jobs(context: CommandContext, *, limit: int, json: bool) -> None:
+    """Run `echod jobs`."""
     rows = tuple(map(_job_row, _read_jobs(context, limit)))
     if json:
         click.echo(to_json(JobsReport(rows)))
@@ -321,17 +290,8 @@ def jobs(ctx: click.Context, *, limit: int, json: bool) -> None:
         click.echo("There are no jobs yet.")
 
 
-@jobs.command(epilog=example("echod jobs retry 17"))
-@click.argument(
-    "job",
-    metavar="ID",
-    type=WholeNumber(1, MAX_JOB_ID),
-    shell_complete=complete_failed_job,
-    help="The number of the job.",
-)
-@pass_command_context
 def retry(context: CommandContext, *, job: int) -> None:
-    """Retry a job that failed or was given up."""
+    """Run `echod jobs retry`."""
     with context.open_services() as services:
         new_id = services.queue.retry(job, context.now())
     context.notify_daemon()

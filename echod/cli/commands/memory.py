@@ -12,7 +12,6 @@ from pathlib import Path
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -20,13 +19,13 @@ from echod.cli.execute import (
     JobRefusedError,
     JobRunner,
     ManualJob,
+    Step,
     WriteOptions,
     done_or_raise,
     make_change,
     report_already_so,
 )
 from echod.cli.output import problem_line, sanitize, short_path, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import filter_roles, list_roles_of
 from echod.clock import local_date
 from echod.errors import EchodError, UsageError
@@ -53,20 +52,10 @@ _FORGET_HINT = "echod forget ID"
 _STDIN = "-"
 
 
-@click.command(epilog=example("echod remember 'Use uv, never pip.'"))
-@click.argument("text", help="The text of the note; - reads it from standard input.")
-@click.option("--title", metavar="TITLE", help="The title; default: the beginning of the text.")
-@options.project_option
-@options.dry_run
-@options.force
-@pass_command_context
 def remember(
     context: CommandContext, *, text: str, title: str | None, project: Path | None, dry_run: bool, force: bool
 ) -> None:
-    """Add a note to a project's memory.
-
-    It is added at once, also while a workflow or another agent is at work.
-    """
+    """Run `echod remember`."""
     note = _build_note(_read_text(text), title)
     # Of two stores the first is the one to which echod adds its own entries.
     role = Role(context.list_stores(context.find_project(project or Path()))[0], manual.NOTES_ROLE)
@@ -80,7 +69,10 @@ def remember(
         context.print_info(
             wrap("It contains a secret, which is not saved: agents read memory, and it is often shared.")
         )
-    change = Change(preview=addition_preview(role, plan) if dry_run else "", steps=[partial(_take_note, role, note)])
+    change = Change(
+        preview=addition_preview(role, plan) if dry_run else "",
+        steps=[Step(role.name, partial(_take_note, role, note))],
+    )
     make_change(context, change, WriteOptions(dry_run, force=force))
 
 
@@ -159,18 +151,8 @@ def _remember(role: Role, note: Note, resources: JobResources) -> JobOutcome:
         time.sleep(_RETRY_SECONDS)
 
 
-@click.command(epilog=example("echod reset ~/src/my-project --role reviewer"))
-@options.project_path_or_cwd
-@options.only_role
-@options.dry_run
-@options.yes
-@options.force
-@pass_command_context
 def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: bool, yes: bool, force: bool) -> None:
-    """Archive all entries of a project or role and start over.
-
-    Memory and knowledge files are emptied into the archives of their roles. Findings and archives stay.
-    """
+    """Run `echod reset`."""
     project = context.find_project(path)
     today = local_date(context.now())
     with context.open_read_context() as read_context:
@@ -185,7 +167,10 @@ def reset(context: CommandContext, *, path: Path, role: str | None, dry_run: boo
     stores = dict.fromkeys(found.store for found in changed)
     change = Change(
         preview="\n".join(lines),
-        steps=[partial(_run_reset_job, store, [r for r in changed if r.store == store]) for store in stores],
+        steps=[
+            Step(short_path(store.key), partial(_run_reset_job, store, [r for r in changed if r.store == store]))
+            for store in stores
+        ],
         question=Confirmation(
             f"To archive all of that, type the name of the project ({sanitize(project.name)})", project.name
         ),

@@ -8,10 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
 from echod.app.context import ReadContext
-from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -26,7 +23,6 @@ from echod.cli.execute import (
     report_already_so,
 )
 from echod.cli.output import problem_line, sanitize, short_path, title_text, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import block_title, list_roles_of, select_project_to_change
 from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.jobs.migrate import (
@@ -65,21 +61,8 @@ class _FileNames(NamedTuple):
     renamed: RenamedDocument
 
 
-@click.command(epilog=example("echod migrate ~/src/my-project --dry-run"))
-@options.project_path_to_change
-@click.option("--layout", is_flag=True, help="Move .claude/echoes to .rune/echoes instead.")
-@options.dry_run
-@options.yes
-@options.force
-@pass_command_context
 def migrate(context: CommandContext, *, path: Path | None, layout: bool, dry_run: bool, yes: bool, force: bool) -> None:
-    """Bring names and layout of a memory up to date.
-
-    Agents, commands and paths of earlier versions of the workflow plugins are renamed in the source and evidence of
-    entries, never in a learning. Each changed file is copied to its archive first.
-
-    With --layout, a memory in .claude/echoes moves to .rune/echoes, merged entry by entry if both exist.
-    """
+    """Run `echod migrate`."""
     project = select_project_to_change(context, path, in_all=False)
     assert project is not None  # noqa: S101  only `--all` has none
     write_options = WriteOptions(dry_run, yes, force)
@@ -131,7 +114,7 @@ def _names_step(role: Role) -> Step:
         job = ManualJob(JobKind.MIGRATE, role, "the user migrates the names")
         return runner.run_multi_role(job, lambda resources: migrate_names(resources, role)).describe(role.name)
 
-    return step
+    return Step(role.name, step)
 
 
 def _layout_change(context: CommandContext, project: Path, write_options: WriteOptions) -> Change:
@@ -152,7 +135,9 @@ def _layout_change(context: CommandContext, project: Path, write_options: WriteO
         report_already_so(context, f"nothing in {source.root} is left to move")
     return Change(
         preview="\n".join(_layout_lines(project, plans)),
-        steps=[partial(_move_roles, project, [role for role, _ in moving])] if moving else (),
+        steps=[Step(short_path(str(project)), partial(_move_roles, project, [role for role, _ in moving]))]
+        if moving
+        else (),
         question=Confirmation(f"Move {pluralize(len(moving), 'role')}?") if moving else None,
     )
 

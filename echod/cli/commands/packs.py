@@ -13,8 +13,6 @@ from typing import NamedTuple
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
-from echod.cli.completions import complete_pack
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -23,13 +21,13 @@ from echod.cli.execute import (
     JobRunner,
     ManualJob,
     ManualJobResult,
+    Step,
     WriteOptions,
     make_change,
     refusal,
     report_already_so,
 )
 from echod.cli.output import fit_line, problem_line, sanitize, short_path, wrap
-from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.cli.targets import select_stores
 from echod.contract.codec import to_json
 from echod.contract.commands import PacksReport
@@ -58,21 +56,9 @@ _MAX_SHOWN_TITLES = 4
 
 _NO_PACK_INSTALLED = "No doc pack is installed. `echod packs list` lists the available ones."
 
-pack_argument = click.argument(
-    "pack", shell_complete=complete_pack, help="The name of the pack, as in `echod packs list`."
-)
 
-
-@click.group(cls=CommandGroup)
-def packs() -> None:
-    """Install and update doc packs."""
-
-
-@packs.command("list", epilog=example("echod packs list"))
-@options.json
-@pass_command_context
 def list_(context: CommandContext, *, json: bool) -> None:
-    """List the available packs, and which of them are installed."""
+    """Run `echod packs list`."""
     inventory = read_pack_inventory(context).packs
     report = PacksReport(tuple(map(pack_info, inventory.packs)), inventory.registry_problems + inventory.store_problems)
     if json:
@@ -84,11 +70,8 @@ def list_(context: CommandContext, *, json: bool) -> None:
     click.echo("\n".join(["Available doc packs:", *lines, *map(problem_line, report.problems), *hint]))
 
 
-@packs.command(epilog=example("echod packs status --json"))
-@options.json
-@pass_command_context
 def status(context: CommandContext, *, json: bool) -> None:
-    """Show the age, edits and updates of the installed packs."""
+    """Run `echod packs status`."""
     inventory = read_pack_inventory(context)
     report = PacksReport(tuple(map(pack_info, inventory.packs.installed)), inventory.packs.store_problems)
     if json:
@@ -160,15 +143,8 @@ class _Mode(Enum):
         self.unchanged_text = unchanged_text
 
 
-@packs.command(epilog=example("echod packs install fastapi"))
-@pack_argument
-@options.dry_run
-@pass_command_context
 def install(context: CommandContext, *, pack: str, dry_run: bool) -> None:
-    """Install a pack for all projects.
-
-    Installing it again changes nothing, and your edits stay.
-    """
+    """Run `echod packs install`."""
     inventory = read_pack_inventory(context)
     state = _find_pack(context, inventory, pack)
     if state.pack is None and state.installed.manifest is None:
@@ -180,17 +156,8 @@ def install(context: CommandContext, *, pack: str, dry_run: bool) -> None:
     _install_or_update(context, state, inventory.stale_after_days, _Mode.INSTALL, dry_run=dry_run)
 
 
-@packs.command(epilog=example("echod packs update fastapi"))
-@click.argument(
-    "pack", required=False, shell_complete=complete_pack, help="Only this pack; default: all installed ones."
-)
-@options.dry_run
-@pass_command_context
 def update(context: CommandContext, *, pack: str | None, dry_run: bool) -> None:
-    """Update installed packs to the newest version.
-
-    Your edits stay.
-    """
+    """Run `echod packs update`."""
     inventory = read_pack_inventory(context)
     if pack is not None:
         _update_pack(context, _find_pack(context, inventory, pack), inventory.stale_after_days, dry_run=dry_run)
@@ -209,13 +176,8 @@ def update(context: CommandContext, *, pack: str | None, dry_run: bool) -> None:
         raise JobRefusedError(f"{pluralize(len(failed), 'doc pack')} could not be updated: {', '.join(failed)}.")
 
 
-@packs.command(epilog=example("echod packs remove fastapi"))
-@pack_argument
-@options.dry_run
-@options.yes
-@pass_command_context
 def remove(context: CommandContext, *, pack: str, dry_run: bool, yes: bool) -> None:
-    """Remove an installed pack. Its text is archived."""
+    """Run `echod packs remove`."""
     state = _find_pack(context, read_pack_inventory(context), pack)
     if not state.is_installed:
         if state.pack is None:
@@ -226,7 +188,7 @@ def remove(context: CommandContext, *, pack: str, dry_run: bool, yes: bool) -> N
     subject = f"the doc pack {pack}{version_text}{edited_text}"
     change = Change(
         preview=wrap(f"Would remove {subject}. Its text would be archived.") if dry_run else "",
-        steps=[partial(_run_remove_job, pack)],
+        steps=[Step(pack, partial(_run_remove_job, pack))],
         question=Confirmation(f"Remove {subject}? Its text is archived."),
     )
     make_change(context, change, WriteOptions(dry_run, yes))
@@ -290,7 +252,7 @@ def _install_or_update(
 
     change = Change(
         preview="\n".join(_describe_update(state, plan, mode, dry_run=dry_run)) if dry_run or unchanged else "",
-        steps=() if unchanged else [step],
+        steps=() if unchanged else [Step(state.stack, step)],
     )
     make_change(context, change, WriteOptions(dry_run))
 

@@ -12,11 +12,8 @@ from typing import NamedTuple
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.options import PATH
 from echod.cli.output import BLOCKS, WIDTH, block, problem_line, sanitize, short_path, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.targets import list_roles_of, select_stores
 from echod.clock import local_date, local_datetime
 from echod.contract.codec import to_json
@@ -69,18 +66,8 @@ class _Pictures(NamedTuple):
     problems: tuple[str, ...]
 
 
-@click.command(epilog=example("echod picture ~/src/my-project --html memory.html"))
-@options.project_path_or_all
-@click.option("--html", metavar="FILE", type=PATH, help="Write a page for a browser instead.")
-@options.json
-@pass_command_context
 def picture(context: CommandContext, *, path: Path | None, html: Path | None, json: bool) -> None:
-    """Draw the memory over time.
-
-    Shows for each role the lines by layer against the limit, the entries that came and left, and the jobs that were
-    undone. It reaches back as far as the journal and the archives do. The page of --html is one file without scripts,
-    and loads nothing.
-    """
+    """Run `echod picture`."""
     if html is not None and json:
         raise UsageError("Use --html or --json, not both.")
     today = local_date(context.now())

@@ -20,9 +20,7 @@ from echod.app.moved_projects import (
     find_project_data,
     possible_stores,
 )
-from echod.cli import options
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
-from echod.cli.completions import complete_project
 from echod.cli.context import CommandContext, check_liveness
 from echod.cli.execute import (
     LOCK_TIMEOUT_SECONDS,
@@ -31,11 +29,9 @@ from echod.cli.execute import (
     confirm,
     moved_text,
     report_already_so,
+    settle_and_report,
 )
-from echod.cli.leftovers import settle_and_report
-from echod.cli.options import PATH
 from echod.cli.output import problem_line, sanitize, short_path, wrap
-from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import findings_count_text
 from echod.cli.targets import select_project_to_change
 from echod.clock import local_date
@@ -59,11 +55,8 @@ from echod.store.skipped import find_linked_stores, find_skipped
 _KIB = 1024
 
 
-@click.command(epilog=example("echod add ~/src/my-project"))
-@options.project_path
-@pass_command_context
 def add(context: CommandContext, *, path: Path) -> None:
-    """Register a project for maintenance."""
+    """Run `echod add`."""
     project = context.find_project(path)
     context.paths.create_directories()
     adopt_if_moved(context, project)
@@ -149,7 +142,9 @@ def _first_prune_lines(
     yield wrap(_first_prune_sentence(info, plan), indent=f"    {role.name}  ", hang="      ")
     if not plan.has_changes:
         return
-    if (reason := _store_reason(read_context, role)) is not None:
+    if plan.refusal is not None:
+        yield problem_line(plan.refusal, indent="      ")
+    elif (reason := _store_reason(read_context, role)) is not None:
         reasons.add(reason)
     elif plan.hold_reason is not None:
         yield wrap(f"It {plan.hold_reason}, so it waits a day for your review: echod review", indent="      ")
@@ -172,11 +167,8 @@ def _store_reason(read_context: ReadContext, role: Role) -> str | None:
     return None
 
 
-@click.command(epilog=example("echod projects --json"))
-@options.json
-@pass_command_context
 def projects(context: CommandContext, *, json: bool) -> None:
-    """List the registered projects."""
+    """Run `echod projects`."""
     registry = _project_registry(context)
     listing, pauses = registry.list_projects(), registry.pauses()
     registered = {project.root: project.missing for project in listing.projects}
@@ -202,15 +194,8 @@ def projects(context: CommandContext, *, json: bool) -> None:
         click.echo("No project is registered. Add one with: echod add PATH")
 
 
-@click.command(epilog=example("echod pause ~/src/my-project"))
-@options.project_path_to_change
-@options.in_all
-@pass_command_context
 def pause(context: CommandContext, *, path: Path | None, in_all: bool) -> None:
-    """Stop writing to memory until `echod resume`.
-
-    New work stays queued.
-    """
+    """Run `echod pause`."""
     root = select_project_to_change(context, path, in_all=in_all)
     context.paths.create_directories()
     is_new = _project_registry(context).pause(root)
@@ -220,12 +205,8 @@ def pause(context: CommandContext, *, path: Path | None, in_all: bool) -> None:
     context.print_info(f"{name} is paused until `{command}`." if is_new else f"{name} is paused already.")
 
 
-@click.command(epilog=example("echod resume ~/src/my-project"))
-@options.project_path_to_change
-@options.in_all
-@pass_command_context
 def resume(context: CommandContext, *, path: Path | None, in_all: bool) -> None:
-    """Resume writing to memory."""
+    """Run `echod resume`."""
     root = select_project_to_change(context, path, in_all=in_all)
     registry = _project_registry(context)
     if not registry.resume(root):
@@ -241,17 +222,8 @@ def resume(context: CommandContext, *, path: Path | None, in_all: bool) -> None:
     context.print_info("Work continues." if root is None else f"Work on {short_path(str(root))} continues.")
 
 
-@click.command(epilog=example("echod move ~/src/old-name ~/src/new-name"))
-@click.argument("old", type=PATH, help="The directory before, of a project or of several.")
-@click.argument("new", type=PATH, help="The same directory now.")
-@options.dry_run
-@pass_command_context
 def move(context: CommandContext, *, old: Path, new: Path, dry_run: bool) -> None:
-    """Tell echod that a project was moved or renamed.
-
-    Its history, undo, ages, pins and pauses go along. Mostly echod recognises a moved project by itself.
-    No file of the project is touched: move the directory first.
-    """
+    """Run `echod move`."""
     old_root, new_root = context.absolute_path(old), context.existing_path(new)
     with context.open_services() as services:
         recorded = services.recorded_projects
@@ -283,23 +255,8 @@ def _check_move(context: CommandContext, moved: MovedProject) -> None:
         raise UsageError(f"{moved.new} has no memory, so {moved.old} was not moved there.")
 
 
-@click.command(epilog=example("echod remove ~/src/my-project --purge --dry-run"))
-@click.argument(
-    "path",
-    type=PATH,
-    shell_complete=complete_project,
-    help="A registered project, which may be deleted from the disk.",
-)
-@click.option("--purge", is_flag=True, help="Also delete all data about the project.")
-@options.dry_run
-@options.yes
-@pass_command_context
 def remove(context: CommandContext, *, path: Path, purge: bool, dry_run: bool, yes: bool) -> None:
-    """Unregister a project.
-
-    With --purge no change of the project can be undone any more: its jobs, references and ages are deleted from the
-    database, and the texts of its changes from the journal. Its memory and archives stay in any case.
-    """
+    """Run `echod remove`."""
     registry = _project_registry(context)
     root, registered = _find_registered(context, registry, path)
     data = _read_project_data(context, root) if purge else None

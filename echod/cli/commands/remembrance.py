@@ -8,7 +8,6 @@ from typing import NamedTuple
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
@@ -16,13 +15,13 @@ from echod.cli.execute import (
     JobRefusedError,
     JobRunner,
     ManualJob,
+    Step,
     WriteOptions,
     make_change,
     report_already_so,
     require_write_mode,
 )
 from echod.cli.output import problem_line, sanitize, short_path, title_text, wrap
-from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import MemoryMatch, entry_heading, find_to_change, read_facts
 from echod.clock import local_date
 from echod.contract.codec import to_json
@@ -31,15 +30,10 @@ from echod.contract.search import FileProblem
 from echod.errors import ExitCode, os_reason
 from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.solutions import SolutionPlan, plan_solution, promote
+from echod.memory.model import SolutionCategory
 from echod.memory.policy.scoring import History
 from echod.memory.prompt_injection import find_injection
-from echod.memory.solutions.document import (
-    SolutionCategory,
-    SolutionParts,
-    VerifiedBy,
-    extract_parts,
-    extract_parts_of_text,
-)
+from echod.memory.solutions.document import SolutionParts, VerifiedBy, extract_parts, extract_parts_of_text
 from echod.memory.solutions.promotion import PromotionRequest, PromotionRule, RuleFailure, parse_reference
 from echod.memory.text import pluralize
 from echod.remembrance.library import SolutionCheck, SolutionLibrary, SolutionState, check_library, read_library
@@ -59,21 +53,8 @@ class _CheckedProject(NamedTuple):
     checks: tuple[SolutionCheck, ...]
 
 
-@click.group(
-    cls=ArgumentOrCommandGroup, invoke_without_command=True, epilog=example("echod remembrance performance --json")
-)
-@click.argument("words", metavar="[CATEGORY|WORDS...]", nargs=-1, help="A category, or words to find.")
-@options.project_option
-@options.json
-@click.pass_context
-def remembrance(ctx: click.Context, *, project: Path | None, json: bool, words: tuple[str, ...] = ()) -> None:
-    """List, search and check the solutions for people.
-
-    They are in docs/solutions of a project. Outside of a project those of all projects are listed.
-    """
-    if ctx.invoked_subcommand is not None:
-        return
-    context = command_context(ctx)
+def remembrance(context: CommandContext, *, project: Path | None, json: bool, words: tuple[str, ...] = ()) -> None:
+    """Run `echod remembrance`."""
     checked = _check_projects(context, project)
     if len(words) == 1 and words[0].lower() in _categories(checked):
         category = words[0].lower()
@@ -86,16 +67,8 @@ def remembrance(ctx: click.Context, *, project: Path | None, json: bool, words: 
     click.echo(to_json(report) if json else "\n".join(_screen(report)))
 
 
-@remembrance.command(epilog=example("echod remembrance check"))
-@options.project_option
-@options.json
-@pass_command_context
 def check(context: CommandContext, *, project: Path | None, json: bool) -> None:
-    """Check hashes, front matter, links and symptoms.
-
-    Also lists the solutions that their own symptom does not find. Nothing is
-    repaired. The exit code is 1 if anything is stale or broken.
-    """
+    """Run `echod remembrance check`."""
     checked = [_with_findability(context, one) for one in _check_projects(context, project)]
     report = _report(checked, with_files=True)
     click.echo(to_json(report) if json else "\n".join(_check_screen(report)))
@@ -240,26 +213,6 @@ Solution: {solution}
 """
 
 
-@click.command("promote", epilog=example("echod promote 4f1c --category performance --tags database,queries"))
-@options.entry
-@options.project_path_or_all
-@click.option(
-    "--category",
-    type=click.Choice([category.value for category in SolutionCategory], case_sensitive=False),
-    metavar="CATEGORY",
-    required=True,
-    help=f"One of {', '.join(SolutionCategory)}.",
-)
-@click.option("--symptom", metavar="TEXT", help="The problem as a reader sees it.  [default: the entry's own]")
-@click.option("--root-cause", metavar="TEXT", help="The cause of it.  [default: the entry's own]")
-@click.option("--solution", metavar="TEXT", help="The remedy.  [default: the entry's own]")
-@click.option("--tags", metavar="A,B", help="Search words.  [default: the entry's own, else from the title]")
-@click.option("--title", metavar="TEXT", help="The title.  [default: the entry's]")
-@click.option("--raise", "raises", is_flag=True, help="Make a confident inscribed entry etched with it.")
-@options.dry_run
-@options.yes
-@options.force
-@pass_command_context
 def promote_(
     context: CommandContext,
     *,
@@ -276,12 +229,7 @@ def promote_(
     yes: bool,
     force: bool,
 ) -> None:
-    """Promote an entry to a solution in docs/solutions.
-
-    The entry must be etched and confirmed, and must have a problem, its cause and its solution. Parts that are not
-    labelled in it are given as options, or written in your editor at a terminal. A solution about security needs a
-    confirmation that you type. ENTRY is an id, or a reference of a solution (`echo_ref`).
-    """
+    """Run `echod promote`."""
     if (reference := parse_reference(entry)) is not None:
         entry = reference.entry_id
     request = PromotionRequest(
@@ -322,7 +270,7 @@ def promote_(
         job = ManualJob(JobKind.SOLUTION, match.role, f"the user promotes {match.id} of {match.role.name}")
         return runner.run_multi_role(job, work).describe(match.role.name)
 
-    change = Change(preview, [step], _question(match, planned))
+    change = Change(preview, [Step(match.id, step)], _question(match, planned))
     make_change(context, change, WriteOptions(dry_run, yes, force))
 
 

@@ -9,12 +9,9 @@ from pathlib import Path
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
-from echod.cli.completions import complete_review_item
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, WriteOptions, make_change, refusal
+from echod.cli.execute import Change, Confirmation, JobRunner, ManualJob, Step, WriteOptions, make_change, refusal
 from echod.cli.output import format_timestamp, sanitize, short_path, wrap
-from echod.cli.root import ArgumentOrCommandGroup, command_context, example, pass_command_context
 from echod.cli.targets import select_stores
 from echod.contract.codec import to_json
 from echod.contract.commands import ReviewItem, ReviewReport
@@ -30,15 +27,8 @@ from echod.store import layout
 from echod.store.layout import Store
 
 
-@click.group(cls=ArgumentOrCommandGroup, invoke_without_command=True, epilog=example("echod review --json"))
-@options.project_path_or_all
-@options.json
-@click.pass_context
-def review(ctx: click.Context, *, json: bool, path: Path | None = None) -> None:
-    """List review items, or answer them."""
-    if ctx.invoked_subcommand is not None:
-        return
-    context = command_context(ctx)
+def review(context: CommandContext, *, json: bool, path: Path | None = None) -> None:
+    """Run `echod review`."""
     selected = select_stores(context, path)
     with context.open_read_context() as read_context:
         stores = read_context.discover_stores().stores if selected is None else selected
@@ -52,51 +42,22 @@ def review(ctx: click.Context, *, json: bool, path: Path | None = None) -> None:
         click.echo("There are no review items.")
 
 
-ids_argument = click.argument(
-    "ids",
-    metavar="ID...",
-    nargs=-1,
-    required=True,
-    shell_complete=complete_review_item,
-    help="Ids from `echod review`, or unique prefixes of them.",
-)
-
-
-@review.command(epilog=example("echod review accept 1f0c9a2b --dry-run"))
-@ids_argument
-@options.only_project_option
-@options.dry_run
-@options.yes
-@options.force
-@pass_command_context
 def accept(
     context: CommandContext, *, ids: tuple[str, ...], project: Path | None, dry_run: bool, yes: bool, force: bool
 ) -> None:
-    """Accept a proposal. `echod review` shows what that changes."""
+    """Run `echod review accept`."""
     _answer_items(context, ids, ReviewAnswer.ACCEPTED, project, WriteOptions(dry_run, yes, force))
 
 
-@review.command(epilog=example("echod review reject 1f0c9a2b 77aa01de"))
-@ids_argument
-@options.only_project_option
-@options.dry_run
-@options.yes
-@options.force
-@pass_command_context
 def reject(
     context: CommandContext, *, ids: tuple[str, ...], project: Path | None, dry_run: bool, yes: bool, force: bool
 ) -> None:
-    """Reject a proposal. It is hidden unless it changes."""
+    """Run `echod review reject`."""
     _answer_items(context, ids, ReviewAnswer.REJECTED, project, WriteOptions(dry_run, yes, force))
 
 
-@review.command(epilog=example("echod review dismiss 1f0c9a2b"))
-@ids_argument
-@options.only_project_option
-@options.dry_run
-@pass_command_context
 def dismiss(context: CommandContext, *, ids: tuple[str, ...], project: Path | None, dry_run: bool) -> None:
-    """Hide an item unless it changes. Nothing else happens."""
+    """Run `echod review dismiss`."""
     _answer_items(context, ids, ReviewAnswer.DISMISSED, project, WriteOptions(dry_run))
 
 
@@ -112,7 +73,7 @@ def _answer_items(
     changes_files = any(answer_review.changes_files(item, answer) for item in items)
     change = Change(
         preview="\n".join(lines),
-        steps=[partial(_answer_item, item, answer) for item in items],
+        steps=[Step(item.id, partial(_answer_item, item, answer)) for item in items],
         question=Confirmation(f"Answer {pluralize(len(items), 'item')}?") if changes_files else None,
     )
     make_change(context, change, write_options)

@@ -22,7 +22,6 @@ from echod import log_setup
 from echod.app.services import Services
 from echod.cli.context import CommandContext, ProgressLine, check_liveness
 from echod.cli.execute import LOCK_TIMEOUT_SECONDS, adopt_moved
-from echod.cli.options import PATH, Number
 from echod.cli.output import (
     WIDTH,
     fit_path,
@@ -33,12 +32,12 @@ from echod.cli.output import (
     shorten_paths,
     wrap,
 )
-from echod.cli.root import example, pass_command_context
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
 from echod.inspection import RestoredFindings, find_restored_findings
 from echod.isolation import isolated
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
+from echod.lazy_imports import lazy_imports
 from echod.log import get_logger
 from echod.memory.text import pluralize
 from echod.projects.discovery import DiscoveredStores, discover_stores
@@ -49,6 +48,9 @@ from echod.service.paths import is_launchd_agent
 from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobKind, JobState
 from echod.store.layout import Store, find_roles
 from echod.store.skipped import find_skipped
+
+with lazy_imports(__name__):
+    from echod.daemon import main as daemon_main
 
 _POLL_SECONDS = 0.5
 _HANDOVER_POLL_SECONDS = 0.1
@@ -62,26 +64,8 @@ class HandoverTimeoutError(EchodError):
     exit_code = ExitCode.NOT_ANSWERING
 
 
-@click.command(epilog=example("echod run --once ~/src/my-project --wait 60"))
-@click.argument("paths", metavar="[PATH]...", type=PATH, nargs=-1, help="With --once: only these projects.")
-@click.option("--once", is_flag=True, help="Process everything that is due, and exit.")
-@click.option(
-    "--wait",
-    metavar="SECONDS",
-    type=Number(min=0),
-    default=0.0,
-    show_default=True,
-    help="With --once: the time to wait for deferred jobs.",
-)
-@click.option("--now", is_flag=True, help="With --once and a PATH: also do first prunes that wait for your review.")
-@click.option("--all", "in_all", is_flag=True, help="With --once: all registered projects, as without a PATH.")
-@pass_command_context
 def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: float, now: bool, in_all: bool) -> None:
-    """Run the service in the foreground, or once with --once.
-
-    With --once, a running service does the work and its results are shown. Exits with 1 only if a job failed.
-    The first prune of a long memory file waits a day for your review, as in the service, unless --now is used.
-    """
+    """Run `echod run`."""
     if now and not (once and paths):
         raise click.UsageError("--now requires --once and the path of a project. Nothing was done.")
     if in_all and (paths or not once):
@@ -98,8 +82,6 @@ def run(context: CommandContext, *, paths: tuple[Path, ...], once: bool, wait: f
 
 def _run_service(context: CommandContext) -> None:
     """Run until a signal arrives. If a service is running already, that is not an error."""
-    from echod.daemon.main import run as run_daemon  # loads watchdog and APScheduler, which --once does without
-
     context = replace(context, long_lived=True)
     # If a supervisor times out and kills the process with SIGABRT, the log shows where each thread was.
     faulthandler.enable()
@@ -114,7 +96,7 @@ def _run_service(context: CommandContext) -> None:
         return
     _configure_logging(context, settings.log_level)
     try:
-        run_daemon(context.paths, context.load_settings, context.environ)
+        daemon_main.run(context.paths, context.load_settings, context.environ)
     except AlreadyRunningError as already:
         click.echo(f"{already} Nothing to do.")
     except StateError as error:

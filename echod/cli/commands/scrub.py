@@ -10,12 +10,9 @@ from typing import NamedTuple
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext
-from echod.cli.execute import Change, JobRunner, ManualJob, WriteOptions, make_change
-from echod.cli.leftovers import settle_and_report
+from echod.cli.execute import Change, JobRunner, ManualJob, Step, WriteOptions, make_change, settle_and_report
 from echod.cli.output import problem_line, sanitize, short_path, wrap
-from echod.cli.root import example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
 from echod.errors import EchodError, ExitCode
@@ -44,20 +41,10 @@ class _FileSecrets(NamedTuple):
         return any(include_protected or not location.needs_confirmation for location in self.locations)
 
 
-@click.command(epilog=example("echod scrub ~/src/my-project --dry-run"))
-@options.project_path_or_cwd
-@click.option("--dry-run", is_flag=True, help="Only list the secrets.")
-@click.option("--include-protected", is_flag=True, help="Also change etched entries and notes.")
-@options.force
-@options.json
-@pass_command_context
 def scrub(
     context: CommandContext, *, path: Path, dry_run: bool, include_protected: bool, force: bool, json: bool
 ) -> None:
-    """Find and remove secrets on disk.
-
-    Prints file, entry and kind, never the secret. Exits with 1 while a secret is left.
-    """
+    """Run `echod scrub`."""
     project = context.find_project(path)
     files = tuple(_scan_project(context, project, as_json=json))
     writes = not dry_run and context.settings.mode == "maintain"
@@ -71,7 +58,7 @@ def scrub(
         protected_too = include_protected or (not json and _confirm_protected(context, files))
         action = partial(scrub_job.run, include_protected=protected_too)
         batches = _batches(files, include_protected=protected_too)
-        steps = [partial(_run_job, role, batch, action, skipped) for role, batch in batches]
+        steps = [Step(role.name, partial(_run_job, role, batch, action, skipped)) for role, batch in batches]
         make_change(context, Change(preview="", steps=steps), WriteOptions(force=force))
         if files:  # the exchange has just put each old version into the private directory
             settle_and_report(context, context.list_stores(project))

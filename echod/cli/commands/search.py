@@ -1,10 +1,11 @@
-"""`echod search` and `echod brief`.
+"""`echod search`, `echod brief` and `echod mcp`: search for people and for agents.
 
-Both are quick enough to be typed often, so this module loads nothing that only other commands need.
+The first two are quick enough to be typed often, so this module loads nothing that only other commands need.
 """
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -13,66 +14,28 @@ from typing import TYPE_CHECKING
 import click
 
 from echod.app.found_evidence import EvidenceReader
-from echod.app.search import SearchLocations, SearchScope
-from echod.cli import options
+from echod.app.search import SearchLocations
 from echod.cli.context import CommandContext
-from echod.cli.options import PATH_OR_NAME, WholeNumber
 from echod.cli.output import sanitize, short_path
-from echod.cli.root import example, pass_command_context
-from echod.cli.search_screen import MAX_LIMIT, find_target, found_result, report_screen, search_report, stores_at
+from echod.cli.search_screen import find_target, found_result, report_screen, search_report, stores_at
 from echod.contract.codec import to_json
 from echod.contract.entries import BriefReport, ConflictInfo, MissingEvidence
-from echod.errors import UsageError
-from echod.search.documents import DocumentKind, DocumentSource
-from echod.search.finder import DEFAULT_KINDS, DEFAULT_LIMIT, DocumentFinder, SearchRequest
+from echod.errors import EchodError, UsageError
+from echod.lazy_imports import lazy_imports
+from echod.search.documents import DocumentKind, DocumentSource, SearchScope
+from echod.search.finder import DEFAULT_KINDS, DocumentFinder, SearchRequest
+
+with lazy_imports(__name__):
+    from echod.search import brief as search_brief
 
 if TYPE_CHECKING:
     from echod.search.brief import Brief, BriefRequest  # loads the comparison of learnings
 
-
-_LAYERS = ("etched", "notes", "inscribed", "observations", "traced")
-
-
-class QueryCommand(click.Command):
-    """A command whose words may look like options: a text with a space is never one."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments."""
-        end = args.index("--") if "--" in args else len(args)
-        texts = [
-            text for text in args[:end] if text.startswith("-") and " " in text.strip() and "=" not in text.split()[0]
-        ]
-        others = [argument for argument in args[:end] if argument not in texts]
-        return super().parse_args(ctx, [*others, "--", *texts, *args[end + 1 :]] if texts else args)
+with lazy_imports(__name__):
+    from echod.mcp_server import lifetime, server
+    from echod.mcp_server import session as server_session
 
 
-@click.command(cls=QueryCommand, epilog=example("echod search flaky database tests --role reviewer"))
-@click.argument(
-    "words", metavar="WORDS... [PATH]", type=PATH_OR_NAME, nargs=-1, required=True, help="Words to find, and a project."
-)
-@click.option(
-    "--scope",
-    type=click.Choice([scope.value for scope in SearchScope]),
-    help="Where to search.  [default: project; all outside of a project]",
-)
-@click.option(
-    "--kind",
-    "kinds",
-    type=click.Choice([kind.value for kind in DocumentKind]),
-    multiple=True,
-    help="Only this kind of text.  [default: memory, knowledge, solution]",
-)
-@click.option("--role", "roles", metavar="NAME", multiple=True, help="Only entries of this role.")
-@click.option(
-    "--layer", "layers", type=click.Choice(_LAYERS, case_sensitive=False), multiple=True, help="Only this layer."
-)
-@click.option("--near", metavar="FILE", type=PATH_OR_NAME, multiple=True, help="Prefer entries that cite this file.")
-@click.option(
-    "--limit", metavar="N", type=WholeNumber(1, MAX_LIMIT), default=DEFAULT_LIMIT, show_default=True, help="Results."
-)
-@click.option("--offset", metavar="N", type=WholeNumber(0), default=0, help="Skip this number of results.")
-@options.json
-@pass_command_context
 def search(
     context: CommandContext,
     *,
@@ -86,10 +49,7 @@ def search(
     offset: int,
     json: bool,
 ) -> None:
-    """Find entries, learnings and solutions by words.
-
-    Archived conversations follow where fewer than --limit are found. --kind session searches only in them.
-    """
+    """Run `echod search`."""
     target = find_target(words, context.locator, context.cwd)
     if not target.query.strip():
         raise UsageError("There is nothing to search for. Type a word.")
@@ -147,38 +107,24 @@ def _print_answer(
     click.echo(to_json(report) if as_json else report_screen(report, request))
 
 
-@click.command(epilog=example("echod brief add retries to the upload client --role workers"))
-@click.argument(
-    "text", metavar="[TEXT]... [PATH]", type=PATH_OR_NAME, nargs=-1, help="The task in words, and a project."
-)
-@click.option("--role", "roles", metavar="NAME", multiple=True, help="Only entries of this role.")
-@click.option(
-    "--lines", metavar="N", type=WholeNumber(10, MAX_LIMIT), default=100, show_default=True, help="Lines at most."
-)
-@options.json
-@pass_command_context
 def brief(context: CommandContext, *, text: tuple[str, ...], roles: tuple[str, ...], lines: int, json: bool) -> None:
-    """Summarize the memory that matters for a task."""
-    from echod.search.brief import BriefRequest, changed_files, make_brief  # loads the comparison of learnings
-
+    """Run `echod brief`."""
     stores = stores_at(text[-1], context.locator, context.cwd) if text and text[-1] else ()
     words = text[:-1] if stores else text
     stores = stores or context.list_stores(context.find_project(Path()))
     project = stores[0].project
     locations = SearchLocations.from_environment(context.paths, context.environ, ())
     sources = (*locations.sources(SearchScope.PROJECT, stores), *locations.sources(SearchScope.GLOBAL, ()))
-    request = BriefRequest(" ".join(words), changed_files(project), frozenset(roles), lines)
+    request = search_brief.BriefRequest(" ".join(words), search_brief.changed_files(project), frozenset(roles), lines)
     finder = DocumentFinder(context.paths.search_index)
     with closing(finder), EvidenceReader(context.paths, context.now(), finder) as evidence:
-        made = make_brief(finder, sources, request, evidence.check)
+        made = search_brief.make_brief(finder, sources, request, evidence.check)
         _print_brief(made, request, evidence, json=json)
 
 
 def _print_brief(made: Brief, request: BriefRequest, evidence: EvidenceReader, *, json: bool) -> None:
-    from echod.search.brief import render_brief  # loads the comparison of learnings
-
     if not json:
-        click.echo("\n".join(sanitize(line) for line in render_brief(made, request).splitlines()))
+        click.echo("\n".join(sanitize(line) for line in search_brief.render_brief(made, request).splitlines()))
         return
     report = BriefReport(
         query=made.query,
@@ -193,3 +139,26 @@ def _print_brief(made: Brief, request: BriefRequest, evidence: EvidenceReader, *
         notice=made.notice,
     )
     click.echo(to_json(report))
+
+
+class ExtraMissingError(EchodError):
+    """The official SDK is not installed."""
+
+
+def mcp(context: CommandContext) -> None:
+    """Run `echod mcp`."""
+    if importlib.util.find_spec("mcp") is None or importlib.util.find_spec("mcp_types") is None:
+        raise ExtraMissingError(
+            "The MCP server needs echod with its extra `mcp`. In a checkout: uv tool install --force '.[mcp]' "
+            "(or pipx install --force '.[mcp]', or pip install '.[mcp]')"
+        )
+    context.configure_log_file()
+    lifetime.end_with_signals()
+    lifetime.end_with_parent(
+        lifetime.end_process
+    )  # before the SDK is loaded, which takes long enough for a client to end
+    session = server_session.ServerSession(context.paths, context.environ, context.cwd, context.now)
+    try:
+        server.serve(session)
+    finally:
+        session.close()

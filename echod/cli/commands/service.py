@@ -10,39 +10,17 @@ from pathlib import Path
 import click
 
 from echod import __version__
-from echod.cli import options
 from echod.cli.context import CommandContext, check_liveness
-from echod.cli.leftovers import settle_and_report
-from echod.cli.options import WholeNumber
+from echod.cli.execute import settle_and_report
 from echod.cli.output import short_path, shorten_paths, wrap
-from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.errors import EchodError
 from echod.runtime import DaemonState
 from echod.service.base import Service, ServiceConfig, ServiceError, build_service_config
 from echod.service.factory import create_service
 
-replace_option = click.option(
-    "--force", is_flag=True, help="Also replace or remove a service file that echod did not write."
-)
 
-
-@click.group(cls=CommandGroup)
-def service() -> None:
-    """Install and control the background service.
-
-    It is a user service of systemd. On macOS it is an agent of launchd, which is experimental: it was never run there.
-    """
-
-
-@service.command(epilog=example("echod service install"))
-@replace_option
-@options.dry_run
-@pass_command_context
 def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Install and start the service for this user.
-
-    Enables it at login, and waits until it answers.
-    """
+    """Run `echod service install`."""
     config = _service_config(context)
     if not dry_run:
         _ = context.settings  # invalid settings are reported here, not by a service that does not start
@@ -53,14 +31,8 @@ def install(context: CommandContext, *, force: bool, dry_run: bool) -> None:
     click.echo(f"{short_path(str(state.file))} {verb}; it would run: {' '.join(config.command)}")
 
 
-@service.command(epilog=example("echod service upgrade"))
-@options.dry_run
-@pass_command_context
 def upgrade(context: CommandContext, *, dry_run: bool) -> None:
-    """Update the service after an upgrade of echod.
-
-    Restarts it if anything changed.
-    """
+    """Run `echod service upgrade`."""
     config, installed = _service_config(context), _open_service(context)
     state = installed.read_state(config)
     if not state.installed:
@@ -76,15 +48,8 @@ def upgrade(context: CommandContext, *, dry_run: bool) -> None:
     click.echo(f"The service would {'be restarted' if restarts else 'go on running'} ({liveness.text}).")
 
 
-@service.command(epilog=example("echod service uninstall"))
-@replace_option
-@options.dry_run
-@pass_command_context
 def uninstall(context: CommandContext, *, force: bool, dry_run: bool) -> None:
-    """Stop the service and remove it. Memories, state and settings stay.
-
-    Replaced versions of files, which echod follows for a day, are merged and deleted now.
-    """
+    """Run `echod service uninstall`."""
     if not dry_run:
         _print_sentences(context, _open_service(context).uninstall(force=force))
         _settle_all(context)
@@ -107,35 +72,23 @@ def _settle_all(context: CommandContext) -> None:
     settle_and_report(context, stores)
 
 
-@service.command(epilog=example("echod service start"))
-@pass_command_context
 def start(context: CommandContext) -> None:
-    """Start the installed service, and wait until it answers."""
+    """Run `echod service start`."""
     _print_sentences(context, _open_service(context).start())
 
 
-@service.command(epilog=example("echod service stop"))
-@pass_command_context
 def stop(context: CommandContext) -> None:
-    """Stop the service until the next login."""
+    """Run `echod service stop`."""
     _print_sentences(context, _open_service(context).stop())
 
 
-@service.command(epilog=example("echod service restart"))
-@pass_command_context
 def restart(context: CommandContext) -> None:
-    """Stop and start the service, and wait until it answers."""
+    """Run `echod service restart`."""
     _print_sentences(context, _open_service(context).restart())
 
 
-@service.command(epilog=example("echod service logs --lines 50 --follow"))
-@click.option(
-    "--lines", metavar="N", type=WholeNumber(min=1), default=100, show_default=True, help="The number of lines."
-)
-@click.option("--follow", is_flag=True, help="Keep printing new lines.")
-@pass_command_context
 def logs(context: CommandContext, *, lines: int, follow: bool) -> None:
-    """Show the log of the service."""
+    """Run `echod service logs`."""
     command = _open_service(context).logs_command(lines=lines, follow=follow)
     sys.stdout.flush()
     os.execvp(command[0], command)  # noqa: S606  (a fixed command of the platform's supervisor)

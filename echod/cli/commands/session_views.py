@@ -10,13 +10,10 @@ from pathlib import Path
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
 from echod.cli.commands.search import print_found
 from echod.cli.context import CommandContext
-from echod.cli.options import WholeNumber
 from echod.cli.output import format_duration, sanitize, short_path, wrap
-from echod.cli.root import example, pass_command_context
-from echod.cli.session_roots import root_option, select_root
+from echod.cli.session_roots import select_root
 from echod.clock import local_date
 from echod.contract.codec import to_json
 from echod.contract.sessions import (
@@ -46,13 +43,8 @@ _KIB = 1024
 _SECTIONS_SHOWN = 3
 
 
-@click.command("list", epilog=example("echod sessions list --limit 5"))
-@root_option
-@options.limit
-@options.json
-@pass_command_context
 def list_(context: CommandContext, *, root: Path | None, limit: int, json: bool) -> None:
-    """List archived conversations, the newest first."""
+    """Run `echod sessions list`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root).root
     numbers = list(islice(reversed(selected.archives()), limit))
@@ -80,13 +72,8 @@ def _archive_lines(archive: ArchivedSession) -> Iterator[str]:
         yield wrap(sanitize(archive.summary)[:240], indent="     ")
 
 
-@click.command(epilog=example("echod sessions show 12"))
-@click.argument("session", help="An archive's number, or a session id.")
-@root_option
-@options.json
-@pass_command_context
 def show(context: CommandContext, *, session: str, root: Path | None, json: bool) -> None:
-    """Show an archived conversation."""
+    """Run `echod sessions show`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root).root
     number = int(session) if session.isdecimal() else find_session(selected, session).archives[-1]
@@ -135,16 +122,6 @@ def receipt_lines(receipt: Receipt) -> Iterator[str]:
     yield f"  summary    {receipt.summary.value}"
 
 
-@click.command(epilog=example('echod sessions search "token refresh" -C 2'))
-@click.argument("query", nargs=-1, required=True)
-@click.option(
-    "-C", "--context", "around", metavar="N", type=WholeNumber(0, 50), default=0, help="Lines around a match."
-)
-@click.option("--ranked", is_flag=True, help="Sort by relevance to the words, like `echod search`.")
-@root_option
-@options.limit
-@options.json
-@pass_command_context
 def search(
     context: CommandContext,
     *,
@@ -155,7 +132,7 @@ def search(
     limit: int,
     json: bool,
 ) -> None:
-    """Search archived conversations for a text, in any case."""
+    """Run `echod sessions search`."""
     text = " ".join(query).strip()
     if not text:
         raise UsageError("Type a text to search for.")
@@ -201,14 +178,8 @@ def _found_lines(archive: FoundArchive) -> Iterator[tuple[int, int, str]]:
     return ((archive.archive, line.number, line.text) for line in archive.lines if line.is_match)
 
 
-@click.command(epilog=example("echod sessions consume"))
-@root_option
-@pass_command_context
 def consume(context: CommandContext, *, root: Path | None) -> None:
-    """Print the summaries of the last sessions (EPHEMERAL.md).
-
-    Nothing is cleared.
-    """
+    """Run `echod sessions consume`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root).root
     text = selected.read_text(EPHEMERAL).strip()
@@ -216,12 +187,8 @@ def consume(context: CommandContext, *, root: Path | None) -> None:
         click.echo("".join(character for character in text if character.isprintable() or character in "\n\t"))
 
 
-@click.command(epilog=example("echod sessions status --json"))
-@root_option
-@options.json
-@pass_command_context
 def status(context: CommandContext, *, root: Path | None, json: bool) -> None:
-    """Show the archives of a project, and what waits."""
+    """Run `echod sessions status`."""
     now = context.now()
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)

@@ -10,14 +10,11 @@ import click
 
 from echod.app.context import ReadContext
 from echod.app.services import Services
-from echod.cli import options
 from echod.cli.commands import session_views
 from echod.cli.context import CommandContext
 from echod.cli.execute import Confirmation, JobRunner, ManualJob, ManualJobResult, confirm, require_write_mode
-from echod.cli.options import PATH, PATH_OR_NAME
 from echod.cli.output import sanitize, short_path, wrap
-from echod.cli.root import CommandGroup, example, pass_command_context
-from echod.cli.session_roots import SelectedRoot, absolute_root, job_role, root_option, select_root
+from echod.cli.session_roots import SelectedRoot, absolute_root, job_role, select_root
 from echod.clock import local_date
 from echod.contract.codec import to_json
 from echod.contract.sessions import DistillReport
@@ -43,11 +40,6 @@ from echod.sessions.transcripts import list_transcript_files
 from echod.state.job import JobKind
 
 _MAX_MESSAGES_BYTES = 256 << 20
-
-
-@click.group(cls=CommandGroup, epilog=example("echod sessions status"))
-def sessions() -> None:
-    """Archive the conversations of agents, and search them."""
 
 
 class ArchiveTask(NamedTuple):
@@ -80,14 +72,8 @@ def run_job(
     return result
 
 
-@sessions.command(epilog=example("echod sessions init"))
-@click.argument("root", type=PATH, required=False, help="A directory; default: that of the current project.")
-@pass_command_context
 def init(context: CommandContext, *, root: Path | None) -> None:
-    """Create the directory of archives.
-
-    Without ROOT, conversations about the current project are archived from now on.
-    """
+    """Run `echod sessions init`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)
         if root is not None and not selected.root.entity.is_dir():
@@ -121,37 +107,18 @@ def _print_created(context: CommandContext, root: SessionRoot) -> None:
     context.print_info(wrap(f"{short_path(str(root.entity))}: {text}.", hang="  "))
 
 
-@sessions.command(epilog=example("echod sessions archive"))
-@click.argument(
-    "words", metavar="[FILE|SESSION]...", type=PATH_OR_NAME, nargs=-1, help="Transcripts or session ids; default: all."
-)
-@click.option("--messages", metavar="FILE", type=PATH, help="Archive the message list of a host (JSON).")
-@root_option
-@options.dry_run
-@pass_command_context
 def archive(
     context: CommandContext, *, words: tuple[str, ...], messages: Path | None, root: Path | None, dry_run: bool
 ) -> None:
-    """Archive conversations now.
-
-    A session that was archived before goes on in its archive. A session without a typed prompt is skipped.
-    """
+    """Run `echod sessions archive`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)
         tasks = list(_archive_tasks(context, read_context, selected, words, messages, ArchiveOrigin.SESSION))
     _run_tasks(context, selected, tasks, "archived conversations", dry_run=dry_run)
 
 
-@sessions.command(epilog=example("echod sessions checkpoint ~/.claude/projects/-src-app/0c1f.jsonl"))
-@click.argument("words", metavar="FILE|SESSION...", type=PATH_OR_NAME, nargs=-1, required=True)
-@root_option
-@options.dry_run
-@pass_command_context
 def checkpoint(context: CommandContext, *, words: tuple[str, ...], root: Path | None, dry_run: bool) -> None:
-    """Archive a session so far, before its host compacts it.
-
-    EPHEMERAL.md gets no entry. The archive of the same session at its end continues the checkpoint.
-    """
+    """Run `echod sessions checkpoint`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)
         tasks = list(_archive_tasks(context, read_context, selected, words, None, ArchiveOrigin.CHECKPOINT))
@@ -266,15 +233,8 @@ def _run_tasks(
         raise click.exceptions.Exit(ExitCode.FAILED)
 
 
-@sessions.command(epilog=example("echod sessions rescue --dry-run"))
-@root_option
-@options.dry_run
-@pass_command_context
 def rescue(context: CommandContext, *, root: Path | None, dry_run: bool) -> None:
-    """Reconstruct deleted sessions from the host's history.
-
-    The history still has the prompts of sessions whose transcripts the host deleted. Their archives are marked.
-    """
+    """Run `echod sessions rescue`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)
         if selected.project is None:
@@ -311,17 +271,8 @@ def _rescue_task(session: LostSession, project: Path) -> ArchiveTask:
     )
 
 
-@sessions.command("forget", epilog=example("echod sessions forget 12"))
-@click.argument("session", help="An archive's number, or a session id.")
-@root_option
-@options.dry_run
-@options.yes
-@pass_command_context
 def forget_(context: CommandContext, *, session: str, root: Path | None, dry_run: bool, yes: bool) -> None:
-    """Delete the archives of a session and every trace of them.
-
-    This cannot be undone. The session is not archived again unless you name it.
-    """
+    """Run `echod sessions forget`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root)
         found = find_session(selected.root, session)
@@ -355,12 +306,8 @@ def _forget_in_index(context: CommandContext, selected: SelectedRoot) -> None:
         finder.close()
 
 
-@sessions.command(epilog=example("echod sessions rebuild"))
-@root_option
-@options.dry_run
-@pass_command_context
 def rebuild(context: CommandContext, *, root: Path | None, dry_run: bool) -> None:
-    """Write ARCHIVE.md again, from the archives."""
+    """Run `echod sessions rebuild`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root).root
     selected.require()
@@ -396,14 +343,8 @@ def _rebuilt_index(root: SessionRoot) -> tuple[str, str, tuple[str, ...]]:
     return before, rebuild_index(before, headers), tuple(unreadable)
 
 
-@sessions.command(epilog=example("echod sessions distill --apply"))
-@root_option
-@click.option("--apply", "apply_", is_flag=True, help="Move the heavy sections to topic files.")
-@options.dry_run
-@options.json
-@pass_command_context
 def distill(context: CommandContext, *, root: Path | None, apply_: bool, dry_run: bool, json: bool) -> None:
-    """Analyse MEMORY.md and suggest how to shorten it."""
+    """Run `echod sessions distill`."""
     with context.open_read_context() as read_context:
         selected = select_root(context, read_context, root).root
     analysis = analyse(selected, local_date(context.now()))
@@ -444,9 +385,3 @@ def _distill_lines(lines: int, percent: int, suggestions: Sequence[str]) -> Iter
     yield "  Suggestions:\n"
     for number, text in enumerate(suggestions, start=1):
         yield wrap(sanitize(text), indent=f"  {number}. ", hang="     ")
-
-
-for _command in (
-    session_views.list_, session_views.show, session_views.search, session_views.consume, session_views.status,
-):  # fmt: skip
-    sessions.add_command(_command)

@@ -16,11 +16,8 @@ from typing import NamedTuple
 import click
 
 from echod.app.context import ReadContext
-from echod.cli import options
-from echod.cli.completions import complete_shown
+from echod.cli.commands.explain import evidence_lines, evidence_of
 from echod.cli.context import CommandContext
-from echod.cli.evidence import evidence_lines, evidence_of
-from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import (
     block,
     fit_path,
@@ -33,10 +30,10 @@ from echod.cli.output import (
     title_text,
     wrap,
 )
-from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import layer_noun
 from echod.cli.targets import (
     ArchiveMatch,
+    EntryNotFoundError,
     EntryScope,
     GlobalScope,
     MemoryMatch,
@@ -77,21 +74,8 @@ _MIN_SIZES, _MAX_SIZES = 2, 24
 _BACKTICK_RUN = re.compile(r"`{3,}")
 
 
-@click.command(epilog=example("echod show reviewer"))
-@click.argument(
-    "target",
-    metavar="[PATH|ROLE|ENTRY]",
-    type=PATH_OR_NAME,
-    required=False,
-    shell_complete=complete_shown,
-    help="A project, a role, or an entry id or prefix.",
-)
-@options.project_path_or_all
-@options.in_global
-@options.json
-@pass_command_context
 def show(context: CommandContext, *, target: str | None, path: Path | None, in_global: bool, json: bool) -> None:
-    """Show roles, entries or one entry."""
+    """Run `echod show`."""
     scope = parse_scope(path, in_global=in_global)
     if target is not None and not in_global and _is_project_path(context, target):
         if scope is not None:
@@ -110,9 +94,20 @@ def show(context: CommandContext, *, target: str | None, path: Path | None, in_g
                 for role, line in zip(report.roles, growth, strict=True)
             )
         else:
-            report = _entry_report(context, read_context, find_entry(context, read_context, scope, target))
+            report = _entry_report(context, read_context, _find_entry(context, read_context, scope, target))
             text = "\n".join(_entry_details(report, context.now()))
     click.echo(to_json(report) if json else text)
+
+
+def _find_entry(
+    context: CommandContext, read_context: ReadContext, scope: EntryScope, target: str
+) -> MemoryMatch | ArchiveMatch:
+    try:
+        return find_entry(context, read_context, scope, target)
+    except EntryNotFoundError as error:
+        names = f"There is no role {sanitize(target)!r}, and no entry whose id begins so."
+        flag = " --global" if isinstance(scope, GlobalScope) else ""
+        raise UsageError(f"{names} `echod show{flag}` lists the roles.") from error
 
 
 def _is_project_path(context: CommandContext, target: str) -> bool:

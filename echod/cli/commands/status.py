@@ -14,20 +14,30 @@ from typing import NamedTuple
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext, check_liveness
-from echod.cli.options import PATH
 from echod.cli.output import draw_screen
-from echod.cli.root import example, pass_command_context
 from echod.cli.status_screen import Detail, only_project, render_status
 from echod.contract.codec import to_json
-from echod.contract.status import DaemonInfo, Health, Severity, StatusReport, StatusWarning, status_from_json
+from echod.contract.status import (
+    DaemonInfo,
+    Health,
+    RecallInfo,
+    Severity,
+    StatusReport,
+    StatusWarning,
+    status_from_json,
+)
 from echod.errors import ConfigurationError, ExitCode, StateError, UsageError
 from echod.files import read_regular
+from echod.hooks.offers import DIRECTORY
+from echod.lazy_imports import lazy_imports
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat
 from echod.runtime.locks import read_lock_state
 from echod.service.paths import recovery_hint, state_of_service
+
+with lazy_imports(__name__):
+    from echod.status import collect
 
 _MAX_SNAPSHOT_BYTES = 8 * 1024 * 1024
 _WATCH_INTERVAL_SECONDS = 2.0
@@ -41,19 +51,8 @@ class _Status(NamedTuple):
     now: float
 
 
-@click.command(epilog=example("echod status ~/src/my-project"))
-@click.argument("path", type=PATH, required=False, help="Show only this project, with all its roles.")
-@click.option("-v", "--verbose", is_flag=True, help="List all roles, waiting jobs, hook events and last runs.")
-@click.option("--watch", is_flag=True, help="Show it again every two seconds, until Ctrl-C.")
-@options.json
-@pass_command_context
 def status(context: CommandContext, *, path: Path | None, verbose: bool, watch: bool, json: bool) -> None:
-    """Show service health, queued work and warnings.
-
-    One line for each project. Roles are listed only if something needs attention.
-
-    Exits with 0 (healthy), 1 (needs attention), 3 (not running) or 4 (running, but not answering).
-    """
+    """Run `echod status`."""
     project = None if path is None else context.find_project(path)
     detail = Detail.FULL if verbose or project is not None else Detail.SUMMARY
     if watch:
@@ -94,10 +93,19 @@ def _read_snapshot(context: CommandContext, liveness: Liveness, now: float) -> S
     except (OSError, ValueError):
         return None
     info = DaemonInfo(liveness.heartbeat.pid, liveness.heartbeat.version, now - liveness.heartbeat.started_at)
-    report = replace(report, daemon=info)
+    report = replace(report, daemon=info, recall=_count_offers(context.paths))
     if liveness.state is DaemonState.RUNNING:
         return report
     return _with_warning(report, Health.DEGRADED, _daemon_warning(context, liveness, now))
+
+
+def _count_offers(paths: Paths) -> RecallInfo:
+    """Count the entries that hooks showed to agents, since hooks do not notify the daemon of them."""
+    if not (paths.state / DIRECTORY).exists():
+        return RecallInfo()
+    from echod.inbox.spool import count_offers
+
+    return count_offers(paths.state)
 
 
 def _with_settings_check(context: CommandContext, report: StatusReport, now: float) -> StatusReport:
@@ -119,15 +127,12 @@ def _with_settings_check(context: CommandContext, report: StatusReport, now: flo
 
 def _collect(context: CommandContext, liveness: Liveness, now: float) -> StatusReport:
     """Collect the status without the daemon."""
-    # Loads what reads memory. With a snapshot, the status does without.
-    from echod.status.collect import StatusCollector
-
     heartbeat = liveness.heartbeat
     daemon = DaemonInfo(heartbeat.pid, heartbeat.version, now - heartbeat.started_at) if heartbeat is not None else None
     try:
         with context.open_read_context() as read_context, read_context.snapshot():
             discovered = read_context.discover_stores()
-            collector = StatusCollector(read_context)
+            collector = collect.StatusCollector(read_context)
             collector.inspect(discovered.stores, now)
             collector.invalidate_packs(discovered.projects)
             collector.inspect_packs(now)

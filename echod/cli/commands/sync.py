@@ -10,11 +10,9 @@ from typing import Final
 
 import click
 
-from echod.cli import options
 from echod.cli.context import CommandContext
 from echod.cli.execute import JobRunner, ManualJob, require_write_mode
 from echod.cli.output import short_path, wrap
-from echod.cli.root import CommandGroup, example, pass_command_context
 from echod.contract.codec import to_json
 from echod.contract.sync import RemoteInfo, ResolvedFile, ResolveReport, SyncStatusReport
 from echod.errors import EchodError, ExitCode
@@ -41,48 +39,13 @@ _DRIVER_TEXTS: Final = {
 }
 
 
-@click.command("merge-driver", epilog=example("echod merge-driver %O %A %B %L %P"))
-@click.argument("arguments", nargs=-1, required=True, type=options.PATH_OR_NAME, metavar="BASE OURS THEIRS SIZE PATH")
-def merge_driver(*, arguments: tuple[str, ...]) -> None:
-    """Merge a memory file by entry, for git.
-
-    Git calls this when it merges a file that was changed on both sides. It writes the result over OURS. Exits with 1 if
-    one entry was rewritten on both sides, with conflict markers of SIZE characters around it. `echod sync setup`
-    registers it.
-    """
+def merge_driver(_context: CommandContext, *, arguments: tuple[str, ...]) -> None:
+    """Run `echod merge-driver`."""
     raise click.exceptions.Exit(driver.main(list(arguments)))
 
 
-class _SyncGroup(CommandGroup):
-    """The group whose command without a name is the exchange, so that `echod sync PATH` works."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse the arguments, with `now` in front where they name no subcommand."""
-        is_named = any(word in self.commands or word in ctx.help_option_names for word in args[:1])
-        return super().parse_args(ctx, args if is_named else [_NOW, *args])
-
-
-_NOW: Final = "now"
-
-
-@click.group(cls=_SyncGroup, invoke_without_command=True, epilog=example("echod sync"))
-def sync() -> None:
-    """Keep the memory of several clones and machines together.
-
-    Without a subcommand, or with a PATH, it exchanges the memory with its remote: `echod sync now`.
-    """
-
-
-@sync.command(_NOW, epilog=example("echod sync now"))
-@options.project_path_or_cwd
-@options.force
-@pass_command_context
 def now(context: CommandContext, *, path: Path, force: bool) -> None:
-    """Exchange the memory with its remote.
-
-    Merges what other machines pushed by entry, as one job that `echod undo` reverses, and pushes the result. A secret
-    holds the push.
-    """
+    """Run `echod sync now`."""
     project = context.find_project(path)
     repository = MemoryRepository(context.paths.memory_repository(project), os.environ)
     settings = repository.settings
@@ -98,20 +61,8 @@ def now(context: CommandContext, *, path: Path, force: bool) -> None:
     context.notify_daemon()
 
 
-@sync.command(epilog=example("echod sync setup"))
-@options.project_path_or_cwd
-@click.option("--remote", metavar="URL", help="A repository for a memory that git ignores.")
-@options.dry_run
-@pass_command_context
 def setup(context: CommandContext, *, path: Path, remote: str | None, dry_run: bool) -> None:
-    """Let git merge memory by entry, or name a remote.
-
-    Adds lines to the project's .gitattributes, which travels with it, and a merge driver to the configuration of this
-    clone, which does not. Run it once in each clone. Where echod is missing, git merges by line as before.
-
-    With --remote, the memory is one that git ignores. It is exchanged with a branch of its own in that repository, by
-    `echod sync`. A project without a memory gets an empty one.
-    """
+    """Run `echod sync setup`."""
     if remote is not None:
         _set_up_remote(context, path, remote, dry_run=dry_run)
         return
@@ -151,16 +102,8 @@ def _set_up_remote(context: CommandContext, path: Path, url: str, *, dry_run: bo
     context.print_info(wrap(f"{short_path(str(root))} is exchanged with {describe(settings)}. Start with: echod sync"))
 
 
-@sync.command(epilog=example("echod sync status"))
-@options.project_path_or_cwd
-@options.json
-@pass_command_context
 def status(context: CommandContext, *, path: Path, json: bool) -> None:
-    """Show how memory is merged here.
-
-    Runs the registered merge driver on made files, and lists the files that wait for an exchange with the remote. Exits
-    with 1 if there is no remote and git would not merge by entry.
-    """
+    """Run `echod sync status`."""
     project = context.find_project(path)
     state = find_driver_state(project, context.list_stores(project), os.environ)
     repository = MemoryRepository(context.paths.memory_repository(project), os.environ)
@@ -181,17 +124,8 @@ def status(context: CommandContext, *, path: Path, json: bool) -> None:
     raise click.exceptions.Exit(ExitCode.OK if good else ExitCode.FAILED)
 
 
-@sync.command(epilog=example("echod sync resolve"))
-@options.project_path_or_cwd
-@options.dry_run
-@options.json
-@pass_command_context
 def resolve(context: CommandContext, *, path: Path, dry_run: bool, json: bool) -> None:
-    """Merge memory files of a merge in conflict.
-
-    For a merge that ran without the merge driver. Merges the versions in git's index by entry, and adds the files
-    without a conflict. Git keeps a copy of each file as it was. Exits with 1 while a conflict is left.
-    """
+    """Run `echod sync resolve`."""
     project = context.find_project(path)
     resolutions = resolve_conflicts(project, context.list_stores(project), os.environ, write=not dry_run)
     if json:

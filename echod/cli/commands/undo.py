@@ -10,16 +10,13 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-import click
-
-from echod.cli import options
-from echod.cli.completions import complete_job
 from echod.cli.context import CommandContext
 from echod.cli.execute import (
     Change,
     Confirmation,
     JobRunner,
     ManualJob,
+    Step,
     WriteOptions,
     adopt_moved,
     build_manual_gate,
@@ -27,16 +24,8 @@ from echod.cli.execute import (
     report_already_so,
     workflow_running_error,
 )
-from echod.cli.options import PATH_OR_NAME
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
-from echod.cli.root import example, pass_command_context
-from echod.cli.session_roots import (
-    find_memory_undo,
-    find_undo,
-    newest_session_job,
-    undo_change,
-    undo_memory_change,
-)
+from echod.cli.session_roots import find_memory_undo, find_undo, newest_session_job, undo_change, undo_memory_change
 from echod.cli.targets import block_title, select_project_to_change
 from echod.clock import local_date
 from echod.errors import UsageError
@@ -79,29 +68,10 @@ class _UndoPlan(NamedTuple):
         return self.is_global and self.newest_commit.store == packs_store(self.project)
 
 
-@click.command(epilog=example("echod undo --last ~/src/my-project --dry-run"))
-@click.argument(
-    "words",
-    metavar="[JOB|PATH]...",
-    type=PATH_OR_NAME,
-    nargs=-1,
-    shell_complete=complete_job,
-    help="The job's number from `echod log`, unless --last is given, and a project.",
-)
-@click.option("--last", is_flag=True, help="Undo the newest job that is not undone.")
-@click.option("--all", "in_all", is_flag=True, help="With --last: the newest job of all registered projects.")
-@click.option("--dry-run", is_flag=True, help="Only show what would be restored.")
-@options.yes
-@options.force
-@pass_command_context
 def undo(
     context: CommandContext, *, words: tuple[str, ...], last: bool, in_all: bool, dry_run: bool, yes: bool, force: bool
 ) -> None:
-    """Undo the changes of a job.
-
-    Files are restored byte by byte if nothing else changed them. Otherwise later changes by other programs stay.
-    Restored findings are not consolidated again unless they change. An undo can be undone too, by its own number.
-    """
+    """Run `echod undo`."""
     job_id, path = parse_job_and_path(words, last=last)
     if in_all and not last:
         raise UsageError("--all requires --last. A job's number is enough from anywhere.")
@@ -117,7 +87,7 @@ def undo(
         lines.append(wrap(f"It would be refused now, since a workflow is running: {plan.workflow}", hang="  "))
     change = Change(
         preview="\n".join(lines),
-        steps=[partial(_run_undo_job, plan)],
+        steps=[Step(f"job {plan.job_id}", partial(_run_undo_job, plan))],
         question=Confirmation(f"Undo job {plan.job_id}?"),
         refusal=None if plan.workflow is None else workflow_running_error(plan.project, plan.workflow),
     )

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from difflib import SequenceMatcher
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -36,13 +36,15 @@ _MIN_DISTINCT: Final = 6
 _MIN_CONTEXT_LINES: Final = 4
 """Lines above and below by which the place of edited lines is recognised, if they are not near them."""
 _MAX_GAP: Final = 2
-_MIN_SAME_LINE: Final = 0.5
+_LARGE_GAP: Final = 8
+_MIN_SAME_LINE, _MIN_COMMON = 0.5, 2
 _MIN_REPLACED: Final = 0.5
 _MAX_COMPARED: Final = 40_000
 _MAX_GROWTH, _MAX_ADDED = 4, 10
-_MIN_WORDS, _MIN_KEPT = 3, 0.12
+_MIN_WORDS, _MIN_KEPT, _MIN_KEPT_LINES = 3, 0.12, 0.25
 _MIN_ALIKE: Final = 0.6
 _MIN_ALIKE_BESIDE: Final = 0.35
+_MIN_ALIKE_ELSEWHERE, _MIN_WORDS_ELSEWHERE = 0.75, 10
 
 
 class EvidenceState(StrEnum):
@@ -75,7 +77,7 @@ def locate(fingerprint: Fingerprint, content: TokenizedFile) -> Located:
     found = _find_exact(fingerprint, tokens)
     if found is not None:
         first, last = _line_span(tokens, found, found + len(fingerprint.tokens) // TOKEN_BYTES)
-        if _has_more_on_its_last_line(fingerprint, tokens, found):
+        if _has_more_on_its_lines(fingerprint, tokens, found):
             return Located(EvidenceState.CHANGED, first, last)
         state = EvidenceState.VALID if first == fingerprint.first else EvidenceState.MOVED
         return Located(state, first, last)
@@ -83,7 +85,7 @@ def locate(fingerprint: Fingerprint, content: TokenizedFile) -> Located:
     if (place is None or place.state is EvidenceState.GONE) and fingerprint.tokens in tokens.data:
         return Located(EvidenceState.GONE)  # only other copies of them are left
     if place is None or place.state is EvidenceState.GONE:
-        place = _find_lines(fingerprint, content) or _find_alike(fingerprint, tokens)
+        place = _find_lines(fingerprint, content) or _find_alike(fingerprint, tokens, place)
     return place
 
 
@@ -92,9 +94,13 @@ def contains(fingerprint: Fingerprint, content: TokenizedFile) -> bool:
     return not fingerprint.first or _find_exact(fingerprint, content.tokens) is not None
 
 
-def _has_more_on_its_last_line(fingerprint: Fingerprint, tokens: Tokens, begin: int) -> bool:
-    """Return whether something was appended to the last of the lines. The text below them may follow directly."""
+def _has_more_on_its_lines(fingerprint: Fingerprint, tokens: Tokens, begin: int) -> bool:
+    """Return whether their first line has more before it, or the last one after it. Lines may have been joined."""
     end = begin + len(fingerprint.tokens) // TOKEN_BYTES
+    if begin > 0 and tokens.line_of(begin - 1) == tokens.line_of(begin):
+        here = tokens.data[(begin - 1) * TOKEN_BYTES : begin * TOKEN_BYTES]
+        if here != fingerprint.before[-TOKEN_BYTES:]:
+            return True
     if end >= tokens.size or tokens.line_of(end) != tokens.line_of(end - 1):
         return False
     return tokens.data[end * TOKEN_BYTES : (end + 1) * TOKEN_BYTES] != fingerprint.after[:TOKEN_BYTES]
@@ -171,26 +177,55 @@ def _find_place(fingerprint: Fingerprint, content: TokenizedFile) -> Located | N
     upper = above[-1] if above else (-1, -1)
     lower = below[0] if below else (end + len(after), len(lines))
     replaced = lower[0] - upper[0] - 1
-    if len(above) + len(below) < _MIN_CONTEXT_LINES and replaced > _MAX_GAP * len(cited):
+    if len(above) + len(below) < min(_MIN_CONTEXT_LINES, len(before) + len(after)) and replaced > _MAX_GAP * len(cited):
         return None
-    kept = [there for number, there in pairs if begin <= number < end]
-    there = [n for n in range(upper[1] + 1, lower[1]) if n not in kept]
+    kept = {number: there for number, there in pairs if begin <= number < end}
+    places = [*kept.values()]
+    if len(kept) == len(cited) == places[-1] - places[0] + 1:
+        first, last = lines[places[0]].number, lines[places[-1]].number
+        return Located(EvidenceState.VALID if first == fingerprint.first else EvidenceState.MOVED, first, last)
+    there = [n for n in range(upper[1] + 1, lower[1]) if n not in places]
     if len(there) > _MAX_GROWTH * replaced + _MAX_ADDED:
-        return None  # far apart: most of it has nothing to do with the cited lines
-    texts = {n: tokens.data[lines[n].begin * TOKEN_BYTES : lines[n].end * TOKEN_BYTES] for n in there}
-    missing = [text for n, text in enumerate(cited, start=begin) if n not in {number for number, _ in pairs}]
+        there = []  # far apart: most of it has nothing to do with the cited lines
+        if not kept:
+            return None
+    texts = {n: tokens.data[lines[n].begin * TOKEN_BYTES : lines[n].end * TOKEN_BYTES] for n in [*places, *there]}
+    missing = [text for n, text in enumerate(cited, start=begin) if n not in kept]
     edited = [n for n in there if any(_are_alike(text, texts[n]) for text in missing)]
-    found = sorted([*kept, *edited])
-    words = sum(_words(tokens.data[lines[n].begin * TOKEN_BYTES : lines[n].end * TOKEN_BYTES]) for n in found)
-    if words < max(1, _MIN_KEPT * _words(fingerprint.tokens)):
-        found = []
-    # The lines beside the cited ones that were edited too have a place in the gap as well.
-    instead = len(there) - (replaced - len(cited))
-    if not found and instead >= _MIN_REPLACED * len(cited):
+    found = sorted([*places, *edited])
+    if sum(_words(texts[n]) for n in found) < max(1, _MIN_KEPT * _words(fingerprint.tokens)):
+        edges = [upper] * bool(above) + [lower] * bool(below)
+        telling = [n for n in places if _is_telling(texts[n])]
+        are_many = len(telling) >= max(1, _MIN_KEPT_LINES * sum(map(_is_telling, cited)))
+        found = found if are_many or set(telling).intersection(_kept_beside(kept, edges)) else []
+    if not found and _is_replaced(len(cited), replaced, len(there)):
         found = there
     if not found:
         return Located(EvidenceState.GONE)
     return Located(EvidenceState.CHANGED, lines[found[0]].number, lines[found[-1]].number)
+
+
+def _is_replaced(cited: int, replaced: int, added: int) -> bool:
+    """Return whether other lines took the place of the cited ones, by the numbers of lines in the gap.
+
+    The lines beside the cited ones that were edited too have a place in the gap as well. Where they are many, the gap
+    was rewritten as a whole.
+    """
+    if replaced > _LARGE_GAP * cited:
+        return added >= _MIN_REPLACED * replaced
+    return added - (replaced - cited) >= _MIN_REPLACED * cited
+
+
+def _kept_beside(kept: Mapping[int, int], edges: Iterable[tuple[int, int]]) -> list[int]:
+    """Return the places of the kept lines that are directly beside a line around the cited ones, or beside such one."""
+    found = []
+    for step in (1, -1):
+        for number, there in edges:
+            distance = step
+            while kept.get(number + distance) == there + distance:
+                found.append(there + distance)
+                distance += step
+    return found
 
 
 def _find_lines(fingerprint: Fingerprint, content: TokenizedFile) -> Located | None:
@@ -220,13 +255,13 @@ def _is_telling(line: bytes) -> bool:
 
 
 def _are_alike(one: bytes, other: bytes) -> bool:
-    """Return whether one line may be the other one after an edit: they share half of their tokens."""
+    """Return whether one line may be the other one after an edit: they share half of their words, and at least two."""
     first, second = _counts(one), _counts(other)
     for token in SIGNS:
         first.pop(token, None)
         second.pop(token, None)
     common = sum((first & second).values())
-    return 2 * common >= _MIN_SAME_LINE * (first.total() + second.total()) and common > 0
+    return 2 * common >= _MIN_SAME_LINE * (first.total() + second.total()) and common >= _MIN_COMMON
 
 
 def align(one: Sequence[bytes], other: Sequence[bytes]) -> list[tuple[int, int]]:
@@ -290,8 +325,11 @@ def _weights(counts: Counter[bytes], tokens: Tokens) -> dict[bytes, float]:
     return {token: 1 / (1 + max(1, len(find_all(token, tokens.data, 50)))) for token in counts}
 
 
-def _find_alike(fingerprint: Fingerprint, tokens: Tokens) -> Located:
-    """Decide by the part of the file that has most of the rare tokens of the cited lines."""
+def _find_alike(fingerprint: Fingerprint, tokens: Tokens, place: Located | None) -> Located:
+    """Decide by the part of the file that has most of the rare tokens of the cited lines.
+
+    Where their place is known and they are not there (`place`), only much of a long text is found elsewhere.
+    """
     wanted = _counts(fingerprint.tokens)
     if not SIGNS.issuperset(wanted):
         wanted = Counter({token: number for token, number in wanted.items() if token not in SIGNS})
@@ -320,6 +358,10 @@ def _find_alike(fingerprint: Fingerprint, tokens: Tokens) -> Located:
     begin = positions[best_at][0]
     end = min(tokens.size, begin + length)
     beside = sum(_context(fingerprint, tokens, begin, end)) >= 2 * _MIN_CONTEXT
-    if share >= (_MIN_ALIKE_BESIDE if beside else _MIN_ALIKE):
+    if place is not None:
+        is_alike = share >= _MIN_ALIKE_ELSEWHERE and wanted.total() >= _MIN_WORDS_ELSEWHERE
+    else:
+        is_alike = share >= (_MIN_ALIKE_BESIDE if beside else _MIN_ALIKE)
+    if is_alike:
         return Located(EvidenceState.CHANGED, *_line_span(tokens, begin, end))
     return Located(EvidenceState.GONE)

@@ -201,7 +201,7 @@ def read_content(data: bytes) -> TokenizedFile:
 
 def take_fingerprint(path: str, content: TokenizedFile, first: int | None, last: int | None) -> Fingerprint | None:
     """Return the fingerprint of lines of a file (None: of the whole file); None if the file has no such lines."""
-    digest, sketch = blob_digest(content.data), sketch_of(content.data)
+    digest, sketch = blob_digest(content.data), sketch_of(line_sums(content.data))
     if first is None or last is None:
         return Fingerprint(path, 0, 0, b"", b"", b"", b"", b"", b"", 1, len(content.data), digest, sketch)
     if first > content.line_count:
@@ -239,18 +239,31 @@ def blob_digest(data: bytes) -> str:
     return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
 
 
-def sketch_of(data: bytes) -> bytes:
-    """Return the smallest checksums of the different lines of a content, sorted."""
-    lines = {b"".join(line.split()) for line in data.split(b"\n")}
-    sums = nsmallest(_SKETCH_LINES, {zlib.crc32(line) for line in lines if len(line) >= _MIN_SKETCH_LENGTH})
-    return b"".join(number.to_bytes(CHECKSUM_BYTES, "big") for number in sums)
+def line_sums(data: bytes) -> frozenset[int]:
+    """Return the checksums of the different lines of a content, without very short ones.
+
+    White space, the kind of quotes and a comma at the end do not count.
+    """
+    lines = {b"".join(line.split()).rstrip(b",") for line in data.replace(b"'", b'"').split(b"\n")}
+    return frozenset(zlib.crc32(line) for line in lines if len(line) >= _MIN_SKETCH_LENGTH)
+
+
+def sketch_of(sums: frozenset[int]) -> bytes:
+    """Return the smallest checksums of lines, sorted."""
+    smallest = nsmallest(_SKETCH_LINES, sums)
+    return b"".join(number.to_bytes(CHECKSUM_BYTES, "big") for number in smallest)
+
+
+def read_sketch(sketch: bytes) -> frozenset[int]:
+    """Return the checksums of lines in a sketch."""
+    return frozenset(
+        int.from_bytes(sketch[at : at + CHECKSUM_BYTES], "big") for at in range(0, len(sketch), CHECKSUM_BYTES)
+    )
 
 
 def similarity(one: bytes, other: bytes) -> float:
     """Return how alike two files with these sketches are, 0..1."""
-    first, second = (
-        {sketch[at : at + CHECKSUM_BYTES] for at in range(0, len(sketch), CHECKSUM_BYTES)} for sketch in (one, other)
-    )
+    first, second = read_sketch(one), read_sketch(other)
     if not first or not second:
         return 0.0
     smallest = set(nsmallest(min(_SKETCH_LINES, len(first | second)), first | second))

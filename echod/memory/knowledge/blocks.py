@@ -1,8 +1,8 @@
 """Write knowledge blocks: the learnings of one topic, one bullet for each.
 
-A block has a heading, the references of its entries, and a bullet for each learning with its own references. It is an
-ordinary entry in the form with the layer in the heading, so every reader of memory files understands it. It reads back
-without loss: its points are taken as they are.
+A block has a heading, the references that all of its learnings share, and a bullet for each learning with its own
+references. It is an ordinary entry in the form with the layer in the heading, so every reader of memory files
+understands it. It reads back without loss: its points are taken as they are.
 
 Learnings belong to one topic if they refer to the same file, or if the titles of their entries share most of their
 words. The groups do not depend on the order of the entries, and no group is larger than one block can hold.
@@ -23,18 +23,22 @@ from echod.memory.edit import BodyPart, PartKind, joined_lines, learnings, split
 from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import (
     body_references,
+    contains_token,
     extract_references,
+    join_sentences,
     split_lead,
     split_sentences,
     strip_emphasis,
+    topic_words,
     truncate_text,
+    with_full_stop,
 )
 from echod.memory.merge import appended_blocks
 from echod.memory.model import Block, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
 from echod.memory.shorten import is_statistics_heading
 from echod.memory.similarity import bare_title, files_in
-from echod.memory.similarity.words import fold, jaccard, stem, tokenize
+from echod.memory.similarity.words import jaccard
 from echod.memory.specificity import NameCounts
 from echod.memory.text import capitalize
 
@@ -44,25 +48,13 @@ _MAX_POINTS = 8
 _TITLE_PREFIX = "Knowledge: "  # the prefix of the title of a knowledge block
 _REFERENCE_SEPARATOR = "; "  # the separator of references
 _NO_EVIDENCE = "none recorded"
+_OWN_EVIDENCE = "with each learning"
 _MAX_TITLE_LENGTH = 100  # characters
 _SHARE_OF_ENTRY = 0.71  # the share of the characters of an entry that its block may have
 _CHARACTERS_AROUND = 70  # of the heading and the references of a block, without title and references
 _MAX_ATTACHED_LINES = 12  # lines of code or of a table that stay below a shortened learning
 _DATE = re.compile(r"[\[(]?\d{4}-\d{2}-\d{2}[\])]?")
 _TASK_COMPLETED = re.compile(r"task completed: *", re.IGNORECASE)
-_STOP_WORDS = frozenset(
-    stem(match[0])
-    for match in re.finditer(
-        r"\w+",
-        """
-        a an and are as at be but by can do for from has have how if in into is it its no not of on only or our out
-        should so that the their them then there this to use used using via was we what when where which with you your
-        analysis arc audit finding findings fix implementation insights learning learnings memory patterns plan report
-        research review session task update
-        """,
-    )
-)
-
 MIN_TOPIC_SIMILARITY = 0.5
 """Share of two titles' words that makes them one topic."""
 
@@ -82,7 +74,7 @@ class BlockMaterial(NamedTuple):
     # The learnings, a bullet each; with their own titles (`*title*: ...`) where they come from several entries. Further
     # lines of a bullet are indented.
     points: tuple[str, ...]
-    references: tuple[str, ...]  # the references that are in no point, and must be kept
+    references: tuple[str, ...]  # the references of its entry that are in no point of it, and must be kept
     files: frozenset[str]  # the files that it refers to, without line numbers
     words: frozenset[str]  # the words of its titles that distinguish topics
     is_compressed: bool  # it is a knowledge block
@@ -136,13 +128,40 @@ def compose_block(group: Sequence[BlockMaterial]) -> str:
     group = sorted(group, key=_canonical_order)
     titles = {member.title for member in group}
     title = group[0].title if len(titles) == 1 else _topic_title(group)
-    points = list(dict.fromkeys(p for m in group for p in (m.points if len(titles) == 1 else m.titled_points)))
+    shared = _shared_references(group)
+    everything = dict.fromkeys(reference for member in group for reference in member.references)
+    own: dict[str, dict[str, None]] = {}  # point -> its own references
+    for member in group:
+        for point in member.points if len(titles) == 1 else member.titled_points:
+            references = () if member.is_compressed else (r for r in member.references if r not in shared)
+            own.setdefault(point, {}).update(dict.fromkeys(references))
+    points = [_with_references(point, references) for point, references in own.items()]
+    plain = [_MARKUP.sub("", point) for point in own]
     for heading in (title, "several learnings"):
-        for lines in (points, [_MARKUP.sub("", point) for point in points]):
-            text = redact_entry(_block(heading, group, lines)).text
+        for evidence, lines in ((shared, points), (everything, dict.fromkeys(plain))):
+            text = redact_entry(_block(heading, group, evidence, lines)).text
             if _reads_back(text, heading):
                 return text
-    return redact_entry(_block("several learnings", group, ["The points are in the archive."])).text
+    points = ["The points are in the archive."]
+    return redact_entry(_block("several learnings", group, everything, points)).text
+
+
+def _shared_references(group: Sequence[BlockMaterial]) -> dict[str, None]:
+    """Return the references of a whole block: those of all of its learnings, and of blocks that were merged into it."""
+    everywhere = frozenset.intersection(*(frozenset(member.references) for member in group))
+    return dict.fromkeys(
+        reference
+        for member in group
+        for reference in member.references
+        if member.is_compressed or reference in everywhere
+    )
+
+
+def _with_references(point: str, references: Iterable[str]) -> str:
+    """Return a learning with the references that are its own."""
+    own = [reference for reference in references if not contains_token(point, reference)]
+    first, newline, below = point.partition("\n")
+    return f"{with_full_stop(first)} ({_REFERENCE_SEPARATOR.join(own)}){newline}{below}" if own else point
 
 
 def _topic_title(group: Sequence[BlockMaterial]) -> str:
@@ -154,12 +173,12 @@ def _topic_title(group: Sequence[BlockMaterial]) -> str:
     return best.title if shared else newest.title
 
 
-def _block(title: str, group: Sequence[BlockMaterial], points: Sequence[str]) -> str:
-    references = dict.fromkeys(reference for member in group for reference in member.references)
+def _block(title: str, group: Sequence[BlockMaterial], references: Iterable[str], points: Iterable[str]) -> str:
     day = max(member.day for member in group)
+    missing = _OWN_EVIDENCE if any(member.references for member in group) else _NO_EVIDENCE
     return "\n".join([
         f"## {Layer.INSCRIBED.value.title()} \u2014 {_TITLE_PREFIX}{title} ({day.isoformat()})",
-        f"**Evidence**: {_REFERENCE_SEPARATOR.join(references) or _NO_EVIDENCE}",
+        f"**Evidence**: {_REFERENCE_SEPARATOR.join(references) or missing}",
         *(f"- {point}" for point in points),
         "",
     ])  # fmt: skip
@@ -202,7 +221,7 @@ def extract_materials(block: Block, entry: Entry, day: date, *, whole: bool = Fa
     points = _select_points(title, block.body, None if whole else _room_for_points(block, entry))
     in_points = "\n".join(points)
     references = tuple(
-        reference for reference in extract_references(entry, block.body) if not _contains_token(in_points, reference)
+        reference for reference in extract_references(entry, block.body) if not contains_token(in_points, reference)
     )
     shared_files = _files_in(references) if len(points) == 1 else frozenset()
     return tuple(
@@ -212,7 +231,7 @@ def extract_materials(block: Block, entry: Entry, day: date, *, whole: bool = Fa
             points=(point,),
             references=references,
             files=_files_in(body_references(point)) | shared_files,
-            words=_topic_words(title),
+            words=topic_words(title),
             is_compressed=False,
             place=place,
         )
@@ -238,7 +257,7 @@ def _block_material(entry: Entry, parts: Sequence[BodyPart], day: date) -> Block
         points=points,
         references=references,
         files=_files_in((*references, *body_references(text))),
-        words=_topic_words(" ".join([title, *re.findall(r"^\*([^*]+)\*: ", text, re.MULTILINE)])),
+        words=topic_words(" ".join([title, *re.findall(r"^\*([^*]+)\*: ", text, re.MULTILINE)])),
         is_compressed=True,
     )
 
@@ -246,22 +265,6 @@ def _block_material(entry: Entry, parts: Sequence[BodyPart], day: date) -> Block
 def _files_in(references: Iterable[str]) -> frozenset[str]:
     """Return the files that references name. A name without its folder names too many files to distinguish topics."""
     return frozenset(name for name in files_in(" ".join(references)) if "/" in name)
-
-
-def _contains_token(text: str, reference: str) -> bool:
-    position = text.find(reference)
-    while position >= 0:
-        around = text[position - 1 : position] + text[position + len(reference) : position + len(reference) + 1]
-        if not any(character.isalnum() or character in "_/" for character in around):
-            return True
-        position = text.find(reference, position + 1)
-    return False
-
-
-def _topic_words(title: str) -> frozenset[str]:
-    """Return the words of a title that describe its topic, without endings."""
-    stems = (stem(word) for word in tokenize(fold(title)))
-    return frozenset(word for word in stems if word not in _STOP_WORDS and not word.isdigit())
 
 
 def _normalize_topic_title(title: str) -> str:
@@ -300,10 +303,10 @@ class _Bullet:
 
     def text(self, *, whole: bool) -> str:
         if whole or len(self.chosen) == len(self.sentences):
-            return "\n".join([_with_full_stop(self.written), *_indented(self.below)]).rstrip()
-        point = " ".join(self.sentences[index] for index in sorted(self.chosen))
-        missing = [r for r in body_references(" ".join(self.sentences)) if not _contains_token(point, r)]
-        point = f"{_with_full_stop(point)} ({', '.join(missing)})" if missing else _with_full_stop(point)
+            return "\n".join([with_full_stop(self.written), *_indented(self.below)]).rstrip()
+        point = join_sentences(self.sentences[index] for index in sorted(self.chosen))
+        missing = [r for r in body_references(" ".join(self.sentences)) if not contains_token(point, r)]
+        point = f"{with_full_stop(point)} ({', '.join(missing)})" if missing else with_full_stop(point)
         attached = [line for line in self.below if not _ITEM_MARK.match(line)]
         return "\n".join([point, *_indented(attached if len(attached) <= _MAX_ATTACHED_LINES else [])]).rstrip()
 
@@ -313,8 +316,10 @@ def _to_bullet(lines: Sequence[str]) -> _Bullet:
     nested = [_ITEM_MARK.sub("", line, count=1) for line in below if _ITEM_MARK.match(line)]
     sentences = [s for line in (*split_lead(written), *nested) for s in split_sentences(strip_emphasis(line))]
     names = NameCounts(sentences)
-    remedy = max(range(1, len(sentences)), key=lambda i: (names.judge(sentences[i]).remedy_value, -i), default=0)
-    return _Bullet(strip_emphasis(written), sentences, {0, remedy} if sentences else set(), below)
+    values = [names.judge(sentence).remedy_value for sentence in sentences]
+    best = max(range(1, len(sentences)), key=lambda i: (values[i], -i), default=0)
+    chosen = {0, best} if best and values[best] else set(range(min(1, len(sentences))))
+    return _Bullet(strip_emphasis(written), sentences, chosen, below)
 
 
 def _fill(bullets: Sequence[_Bullet], room: int) -> None:
@@ -346,10 +351,6 @@ def _chosen_learnings(body: str) -> list[BodyPart]:
         elif part.kind is PartKind.LEARNING:
             (figures if in_figures else found).append(part)
     return found or figures
-
-
-def _with_full_stop(text: str) -> str:
-    return text if text.endswith((".", "!", "?", ":", ")", "\u2026", "\u3002")) else f"{text}."
 
 
 def _indented(lines: Sequence[str]) -> list[str]:

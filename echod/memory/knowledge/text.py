@@ -13,18 +13,29 @@ when an entry is compressed. Evidence without any of these is kept as written.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
 from echod.memory.model import Entry
+from echod.memory.similarity.words import UNSPACED_RUN, fold, stem, tokenize
 from echod.memory.text import PATH_GROUP
 
 _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
+_CLOSING_MARKS = (
+    ".", "!", "?", ":", ")", "\u2026", "\u3002", "\uff01", "\uff1f", "\uff1a", "\uff09", "\u0964", "\u06d4", "\u061f",
+)  # fmt: skip
 _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
-_SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019]*+(?=\s)|[\u3002\uff01\uff1f]")
+_SENTENCE_END = re.compile(
+    r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019\u00bb]*+(?=\s)"
+    r"|[\u3002\uff01\uff1f\uff0e\uff61]++[)\]\"'*_\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*+"  # no space follows
+    r"|[\u0964\u0965\u061f\u06d4]++(?=\s)"  # Hindi, Arabic, Urdu
+)
+_ENDS_WITHOUT_SPACE = re.compile(r"[\u3002\uff01\uff1f\uff0e\uff61][\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*\Z")
 _ABBREVIATION = re.compile(
-    r"(?:^|[\s(\[\"'])(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl|esp|fig|no|nos|al|(?-i:[A-Z]))\.$|(?:^|\\n)\d{1,2}\.$",
+    r"(?:^|[\s(\[\"'])(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl|esp|fig|no|nos|al|[^\W\d_]"
+    r"|bzw|ca|ggf|evtl|usw|vgl|inkl|exkl|sog|zzgl|nr|abs|abb|st\u00fcck|ex|env|art|p\u00e1g|n\u00fam|ej|\u0442\.\u0435|\u0441\u0442\u0440)\.$"
+    r"|(?:^|\\n)\d{1,2}\.$|\s(?:am|vom|zum|der|dem|den|des|im)\s\d{1,2}\.$",
     re.IGNORECASE,
 )
 _BOLD_LEAD = re.compile(r"\*\*(?P<inner>[^*]+(?:\*[^*]+)*+)\*\*")
@@ -62,9 +73,22 @@ _KNOWN_ENDING = re.compile(
     r"|pyi|rb|rs|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig",
     re.IGNORECASE,
 )
+_STOP_WORDS = frozenset(
+    stem(match[0])
+    for match in re.finditer(
+        r"\w+",
+        """
+        a an and are as at be but by can do for from has have how if in into is it its no not of on only or our out
+        should so that the their them then there this to use used using via was we what when where which with you your
+        analysis arc audit finding findings fix implementation insights learning learnings memory patterns plan report
+        research review session task update
+        """,
+    )
+)
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "etc"})
 _NO_REFERENCE = re.compile(
-    r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|[-\u2013\u2014])?[`*_\"').]{0,3}", re.IGNORECASE
+    r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|with each learning|[-\u2013\u2014])?[`*_\"').]{0,3}",
+    re.IGNORECASE,
 )
 
 
@@ -158,11 +182,10 @@ def split_lead(text: str) -> tuple[str, ...]:
     A learning of two sentences is not split: its second one is all that there is to say about the first.
     """
     lead = _BOLD_LEAD.match(text.strip())
-    rest = text.strip()[lead.end() :].lstrip(" :.\u2014\u2013-") if lead else ""
-    if lead is None or len(lead["inner"].split()) < _MIN_SENTENCE_WORDS or len(split_sentences(rest)) <= 1:
+    rest = text.strip()[lead.end() :].lstrip(" :.\u2014\u2013-\uff1a\u3002") if lead else ""
+    if lead is None or _count_words(lead["inner"]) < _MIN_SENTENCE_WORDS or len(split_sentences(rest)) <= 1:
         return (text,)
-    inner = lead["inner"].rstrip(" :")
-    return (inner if inner.endswith((".", "!", "?")) else f"{inner}.", rest)
+    return with_full_stop(lead["inner"].rstrip(" :\uff1a")), rest
 
 
 def first_sentence(text: str) -> str:
@@ -170,7 +193,7 @@ def first_sentence(text: str) -> str:
     text = text.strip()
     masked = _CODE_SPAN.sub(lambda code: "x" * len(code[0]), text)
     for end in _SENTENCE_END.finditer(masked):
-        if _ends_sentence(masked, end) and len(text[: end.end()].split()) >= _MIN_SENTENCE_WORDS:
+        if _ends_sentence(masked, end) and _count_words(text[: end.end()]) >= _MIN_SENTENCE_WORDS:
             return text[: end.end()]
     return text
 
@@ -186,7 +209,31 @@ def split_sentences(text: str) -> tuple[str, ...]:
     return tuple(sentences)
 
 
+def with_full_stop(text: str) -> str:
+    """Return a text with a full stop, that of its script, unless it ends like a sentence."""
+    if text.endswith(_CLOSING_MARKS):
+        return text
+    return f"{text}\u3002" if UNSPACED_RUN.fullmatch(text[-1:]) else f"{text}."
+
+
+def _count_words(text: str) -> int:
+    """Return the number of words. In scripts that put no spaces between words two characters count as one."""
+    words = len(text.split())
+    return words if text.isascii() else words + sum(len(run) // 2 for run in UNSPACED_RUN.findall(text))
+
+
+def join_sentences(sentences: Iterable[str]) -> str:
+    """Return sentences as one text, without spaces in scripts that put none between them."""
+    joined = ""
+    for sentence in sentences:
+        joined += "" if not joined or _ENDS_WITHOUT_SPACE.search(joined) else " "
+        joined += sentence
+    return joined
+
+
 def _ends_sentence(text: str, end: re.Match[str]) -> bool:
+    if not end[0].startswith((".", "!", "?", "\u2026")):
+        return True
     following = text[end.end() :].lstrip(" \t\"'(*_`\u201c")[:1]
     is_abbreviation = end[0][0] == "." and _ABBREVIATION.search(text, max(0, end.start() - 10), end.start() + 1)
     return not (following.islower() or is_abbreviation)
@@ -209,6 +256,23 @@ def truncate_text(text: str, limit: int) -> str:
         return text
     cut = text.rfind(" ", limit // 2, limit)
     return text[: cut if cut > 0 else limit - 1].rstrip(" ,;:-") + "\u2026"
+
+
+def topic_words(title: str) -> frozenset[str]:
+    """Return the words of a title that describe its topic, without endings."""
+    stems = (stem(word) for word in tokenize(fold(title)))
+    return frozenset(word for word in stems if word not in _STOP_WORDS and not word.isdigit())
+
+
+def contains_token(text: str, reference: str) -> bool:
+    """Return whether a text contains a reference that no other word continues."""
+    position = text.find(reference)
+    while position >= 0:
+        around = text[position - 1 : position] + text[position + len(reference) : position + len(reference) + 1]
+        if not any(character.isalnum() or character in "_/" for character in around):
+            return True
+        position = text.find(reference, position + 1)
+    return False
 
 
 def extract_references(entry: Entry, body: str) -> tuple[str, ...]:

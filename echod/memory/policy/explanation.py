@@ -11,7 +11,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.consolidation.deduplicate import supersedes_key
-from echod.memory.model import Document, Layer
+from echod.memory.model import DEFAULT_CONFIDENCE, Document, Layer
 from echod.memory.policy.draft import PruneDraft
 from echod.memory.policy.manual import is_promotable, is_recurring
 from echod.memory.policy.pressure import Rankings, rank_entries
@@ -66,6 +66,7 @@ class Explanation(NamedTuple):
     references: int
     rules: tuple[RuleOutcome, ...]
     confirmed_by: tuple[str, ...] = ()  # the roles in which the same lesson was learned, possibly its own again
+    confidence: float = DEFAULT_CONFIDENCE  # raised by each of those roles
     verdict: str = ""  # what happens to the entry and why, in one or two sentences
 
 
@@ -95,6 +96,7 @@ def build_explanation(
         references=status.history.references,
         rules=rules,
         confirmed_by=tuple(sorted(facts.confirmations.get(status.id, ()))),
+        confidence=status.confidence,
         verdict=_verdict(status, plan, planned, rules, policy, today),
     )
 

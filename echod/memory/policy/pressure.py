@@ -17,13 +17,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from typing import NamedTuple
 
 from echod.memory.edit import with_recurrence
-from echod.memory.model import DEFAULT_CONFIDENCE, Form, Layer
+from echod.memory.model import Form, Layer
 from echod.memory.noise import (
     NoiseItem,
     NoiseJudge,
@@ -63,9 +63,11 @@ def reduce_to_limit(draft: PruneDraft, facts: Facts, today: date) -> None:
     """Apply the steps to a file that is over its limit."""
     if not draft.is_over_limit():
         return
-    draft.add_pointer()
     _remove_empty(draft)
     _tidy_layouts(draft)
+    if not draft.is_over_limit():
+        return  # nothing left that a reader could look for
+    draft.add_pointer()
     _remove_statistics(draft)
     _roll_up(draft)
     _remove_noise(draft, today)
@@ -175,21 +177,34 @@ def _remove_noise(draft: PruneDraft, today: date) -> None:
     policy = draft.policy
     noise_lines, noise_words = draft.noise_size()
     line_budget = max(noise_budget(policy), policy.memory_line_limit - (draft.lines - noise_lines))
-    word_budget = max(0, policy.memory_words - (draft.words - noise_words))
-    for item in reversed(_ranked_noise(draft, today)):
-        noise_lines, noise_words = draft.noise_size()
-        if noise_lines <= line_budget and noise_words <= word_budget:
-            return
-        _remove_noise_item(draft, item)
+    word_budget = max(0, policy.word_limit - (draft.words - noise_words))
+    _remove_lowest_noise(draft, today, noise_lines - line_budget, noise_words - word_budget)
 
 
 def _remove_remaining_noise(draft: PruneDraft, today: date) -> None:
     """Remove the lowest noise until the file fits: no learning leaves to make room for it."""
-    if not draft.is_over_limit():
-        return
+    if draft.is_over_limit():
+        _remove_lowest_noise(draft, today, draft.excess, 0)
+
+
+def _remove_lowest_noise(draft: PruneDraft, today: date, lines: int, words: int) -> None:
+    """Remove the lowest noise until so many lines and words are gone, and none that need not leave for that."""
+    leaving: list[NoiseItem] = []
     for item in reversed(_ranked_noise(draft, today)):
-        if not draft.is_over_limit():
-            return
+        if lines <= 0 and words <= 0:
+            break
+        leaving.append(item)
+        lines -= draft.lines_of(item.index)
+        words -= draft.words_of(item.index)
+    needed = []
+    for item in reversed(leaving):  # the best of them first
+        own_lines, own_words = draft.lines_of(item.index), draft.words_of(item.index)
+        if lines + own_lines <= 0 and words + own_words <= 0:
+            lines += own_lines
+            words += own_words
+        else:
+            needed.append(item)
+    for item in reversed(needed):
         _remove_noise_item(draft, item)
 
 
@@ -202,7 +217,7 @@ def _ranked_noise(draft: PruneDraft, today: date) -> list[NoiseItem]:
     """Return the removable noise, the best first.
 
     Of one agent kind only the first entries have their full value. Today's noise has up to half of the budget for
-    itself, while there is older noise.
+    itself, while there is older noise. With all of it, every day would push out the most telling of the days before.
     """
     items = _noise_items(draft)
     judge = NoiseJudge(items)
@@ -282,10 +297,9 @@ def learning_values(draft: PruneDraft, facts: Facts) -> dict[int, tuple[float, .
 
 def _standing(status: EntryStatus, facts: Facts) -> float:
     """Return what an entry's use, its confirmation by other roles and its confidence add to its learnings."""
-    confidence = DEFAULT_CONFIDENCE if status.entry.confidence is None else status.entry.confidence
     relevance = status.terms.relevance if status.terms else 0.0
     confirmed = len(facts.confirmations.get(status.id, ()))
-    return 4 * relevance + math.log2(1 + status.history.references) + 2 * min(confirmed, 3) + confidence
+    return 4 * relevance + math.log2(1 + status.history.references) + 2 * min(confirmed, 3) + status.confidence
 
 
 def learning_allowance(learnings: int, archived_today: int, share: float) -> int:
@@ -325,8 +339,30 @@ def _remove_learnings(draft: PruneDraft, facts: Facts, today: date) -> None:
         removed[learning.status.index].append(learning.position)
         left[learning.status.index] -= learning.lines
         excess, inscribed, allowance = excess - lines, inscribed - lines, allowance - 1
+    _put_back_learnings(draft, candidates, removed, left, -excess)
     for index, positions in removed.items():
-        _take_learnings(draft, index, sorted(positions), entry_left=not left[index])
+        if positions:
+            _take_learnings(draft, index, sorted(positions), entry_left=not left[index])
+
+
+def _put_back_learnings(
+    draft: PruneDraft,
+    candidates: Mapping[int, Sequence[_Learning]],
+    removed: Mapping[int, list[int]],
+    left: dict[int, int],
+    room: int,
+) -> None:
+    """Keep the best of the removed learnings for which there is room: a larger one that left later made it."""
+    leaving = [one for index, positions in removed.items() for one in candidates[index] if one.position in positions]
+    for learning in sorted(leaving, reverse=True):
+        index = learning.status.index
+        lines = learning.lines
+        if not left[index]:  # its heading returns with it
+            lines = draft.lines_of(index) - _taken(candidates[index], learning.lines)
+        if lines <= room:
+            removed[index].remove(learning.position)
+            left[index] += learning.lines
+            room -= lines
 
 
 def _taken(of_entry: Sequence[_Learning], rest: int) -> int:

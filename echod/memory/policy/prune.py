@@ -135,7 +135,7 @@ class OverLimit(NamedTuple):
     def description(self) -> str:
         """The reasons in a sentence."""
         parts = (
-            (self.protected, f"only you may remove ({', '.join(self.protected_kinds)})"),
+            (self.protected, f"only you may remove ({', '.join(self.protected_kinds) or 'above the first entry'})"),
             (self.pinned, "are pinned"),
             (self.best, "are the best learnings and the most telling observations, which stay"),
             (self.deferred, "are learnings, and a few of those may be removed each day"),

@@ -64,7 +64,7 @@ class Facts:
     # Entry id -> the last day on which no rule touches it.
     pinned: Mapping[str, date] = field(default_factory=lambda: MappingProxyType({}))
     learnings_archived_today: int = 0  # learnings of this file that rule `lowest-learning` archived today
-    # Entry id -> the roles in which the same lesson was found, apart from this one.
+    # Entry id -> the roles in which the same lesson was found, its own if another entry of it has the lesson too.
     confirmations: Mapping[str, frozenset[str]] = field(default_factory=lambda: MappingProxyType({}))
     # Entries all of whose evidence is gone, as the last check found it.
     evidence_gone: frozenset[str] = frozenset()
@@ -98,6 +98,7 @@ class EntryStatus:
     content_lines: int  # its lines without blank ones at its end
     pinned_until: date | None  # the last day on which no rule touches it
     evidence_gone: bool  # all files or lines that it cites were removed
+    confirmations: int  # the number of roles in which the same lesson was found
     closes_open_block: bool  # the block above leaves a code block or comment open, and only this heading ends it
 
     @property
@@ -116,10 +117,15 @@ class EntryStatus:
         return not self.is_protected and self.pinned_until is None and not self.closes_open_block
 
     @property
+    def confidence(self) -> float:
+        """The confidence, 0..1. Each role with the same lesson halves what is missing to 1."""
+        written = DEFAULT_CONFIDENCE if self.entry.confidence is None else self.entry.confidence
+        return 1 - (1 - written) / 2.0**self.confirmations
+
+    @property
     def removal_order(self) -> tuple[float, bool, float, date, int]:
         """The sort key: lower score first, then gone evidence, lower confidence, older, higher in the file."""
-        confidence = DEFAULT_CONFIDENCE if self.entry.confidence is None else self.entry.confidence
-        return self.score or 0.0, not self.evidence_gone, confidence, self.verified, self.index
+        return self.score or 0.0, not self.evidence_gone, self.confidence, self.verified, self.index
 
 
 def entry_statuses(
@@ -152,6 +158,7 @@ def entry_statuses(
                     content_lines=count_entry_lines(block.text),
                     pinned_until=pinned_until if pinned_until is not None and pinned_until >= today else None,
                     evidence_gone=entry_id in facts.evidence_gone,
+                    confirmations=len(facts.confirmations.get(entry_id, ())),
                     closes_open_block=previous_is_open,
                 )
             )

@@ -1,8 +1,10 @@
-"""The words with which people deny, forbid and take back, in the languages that they write.
+"""The words with which people deny, forbid and take back, and with which they advise, in the languages that they write.
 
-A word too many here costs a line, because two texts are kept that say the same. A missing one costs a learning. So the
-lists are broad, and a word may be on them for one language although it means something harmless in another one. Words
-are as `fold` leaves them, with and without the signs that many keyboards lack.
+A word too many among the negations costs a line, because two texts are kept that say the same. A missing one costs a
+learning. So those lists are broad, and a word may be on them for one language although it means something harmless in
+another one. Words are as `fold` leaves them, with and without the signs that many keyboards lack.
+
+The words of advice rank learnings. English ones are in `specificity`, so that none of these is an English word.
 """
 
 from __future__ import annotations
@@ -135,3 +137,75 @@ RETRACTING_PHRASES = re.compile(
     r"non pi\u00f9|niet meer|inte l\u00e4ngre|ikke lenger)\b"
 )
 """Phrases that say that a statement was true only once."""
+
+
+def _advice(spaced: str, unspaced: str) -> re.Pattern[str]:
+    """Return a pattern of whole words, of beginnings of words (`fehl*`), and of parts of scripts without spaces."""
+    words = sorted(re.findall(r"\S+", unicodedata.normalize("NFKC", spaced)))
+    whole = "|".join(re.escape(word.rstrip("*")).replace("_", r"\s+") + r"\w*" * word.endswith("*") for word in words)
+    return re.compile(rf"\b(?:{whole})\b|{unspaced}", re.IGNORECASE)
+
+
+RULE_ADVICE = _advice(
+    """
+    immer stets muss müssen musst sollte sollten sollst niemals nie darf dürfen stattdessen anstatt vermeide vermeiden
+    unbedingt zwingend grundsätzlich auf_keinen_fall nur_wenn
+    toujours doit doivent devez devrait devraient jamais éviter évitez évite il_faut plutôt impérativement obligatoire
+    au_lieu
+    siempre debe deben debería deberían nunca jamás evitar hay_que en_lugar_de en_vez_de obligatorio
+    sempre deve devem devono nunca mai evitare em_vez_de invece_di bisogna occorre
+    altijd moet moeten nooit vermijd vermijden in_plaats_van
+    zawsze nigdy należy musi muszą trzeba unikać unikaj zamiast
+    alltid altid aldrig aldri måste skal skall bör undvik i_stället i_stedet
+    vždy nikdy musí je_třeba místo
+    всегда никогда нельзя нужно следует должен должна должны надо обязательно вместо избегать избегайте необходимо
+    завжди ніколи треба слід замість потрібно
+    her_zaman asla daima gerekir zorunda yerine
+    luôn phải đừng thay_vì selalu harus jangan sebaiknya
+    """,
+    "必须|必須|务必|務必|不要|不能|不得|不可|绝不|絕不|切勿|请勿|請勿|禁止|严禁|应该|應該|应当|應當|应改|避免|始终|始終|总是|總是|一定要|改用|而不是"
+    "|必ず|べき|なければならない|してはいけない|してはならない|しないで|常に|絶対に|代わりに|避け"
+    "|반드시|항상|절대|해야|하지 ?마|하지 ?말|대신|금지|피해야|हमेशा|कभी न|चाहिए|دائما|دائمًا|يجب|لا تستخدم|ต้อง|ห้าม|อย่า",
+)
+"""Words that state a rule."""
+
+REMEDY_ADVICE = _advice(
+    """
+    verwend* benutz* nutzen setze setzen prüfe prüfen teste testen schließ* schliess* öffne* hinzufüg* ergänz* ersetz*
+    entfern* änder* beheb* behoben aufnehmen sperre sperren wiederhol* lösung abhilfe
+    utilis* ajout* remplac* supprim* vérifi* ferme fermer rouvr* corrig* définir
+    usar utilizar añad* agregar agregue reemplaz* eliminar elimine verificar verifique comprob* cerrar corrig* solución
+    adicionar adicione substituir fechar aggiung* sostitui* rimuov* verificare controllare chiudere soluzione
+    gebruik* voeg_toe vervang* verwijder* controleer* sluit
+    użyj używaj dodaj zastąp* usuń sprawdź zamknij popraw
+    использ* добав* замен* удал* провер* закры* откры* исправ* решение
+    використ* дода* замін* видал* перевір* закри* виправ*
+    kullan* ekle* değiştir* kaldır* kontrol kapat*
+    """,
+    "使用|添加|加上|加入|替换|替換|改为|改為|改成|删除|刪除|检查|檢查|校验|验证|驗證|修复|修復|修改|关闭|關閉|打开|打開|设置|設置|确保|確保|重试|调用|清除"
+    "|使う|使い|追加|置き換え|削除|確認|検証|修正|閉じ|開き|設定|사용|추가|교체|삭제|확인|검증|수정|닫아|설정",
+)
+"""Words that say what to do."""
+
+FLAW_ADVICE = _advice(
+    """
+    weil fehlt fehlte fehlten fehlende* fehler falsch kaputt verliert verloren blockier* abbricht abstürz* stürzt
+    undicht leck überschreib* veraltet
+    parce_que manque manquait erreur erreurs fausse cassé perd perdu* bloque* plante fuite* écras* obsolète
+    porque falta faltaba falla fallan roto pierde* bloquea* fuga sobrescrib* erro falha perde quebra errore fallisce
+    потому отсутств* ошибк* ломает* теряет* завис* утечк* падает сбой
+    ponieważ błąd brakuje omdat fout ontbreekt çünkü hata
+    """,
+    "因为|因為|由于|由於|错误|錯誤|失败|失敗|缺少|缺失|丢失|丟失|泄漏|洩漏|泄露|崩溃|崩潰|死锁|退出|无效|無效|覆盖|覆蓋|冲突|衝突|共用了"
+    "|エラー|漏れ|クラッシュ|無効|原因|때문|오류|실패|누락|누수|충돌|잘못",
+)
+"""Words that say what went wrong."""
+
+SEVERE_ADVICE = _advice(
+    """
+    kritisch* sicherheit* datenverlust schwerwiegend* sécurité crítico crítica seguridad segurança sicurezza
+    критич* безопасност* krytyczn* bezpieczeństw*
+    """,
+    "严重|嚴重|安全|致命|数据丢失|重大|セキュリティ|심각|보안",
+)
+"""Words that name a high severity."""

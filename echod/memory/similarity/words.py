@@ -29,7 +29,9 @@ _COMBINING = (
 )
 _LETTER = rf"(?:[^\W{_UNSPACED}]|[{_COMBINING}])"
 _WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:'{_LETTER}+)*")
-_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+"""A run of characters of scripts that put no spaces between words."""
+
 _SUFFIXES = ("ing", "ed", "es", "s")
 _MIN_STEM_LENGTH = 3  # letters that a word keeps
 _LAST_SPACED_CODEPOINT = 0x0DFF
@@ -92,7 +94,7 @@ def tokenize(folded: str) -> list[str]:
 
 def is_unspaced(word: str) -> bool:
     """Return whether a word is of a script that puts no spaces between words."""
-    return bool(word) and ord(word[0]) > _LAST_SPACED_CODEPOINT and _UNSPACED_RUN.fullmatch(word) is not None
+    return bool(word) and ord(word[0]) > _LAST_SPACED_CODEPOINT and UNSPACED_RUN.fullmatch(word) is not None
 
 
 def stem(word: str) -> str:

@@ -20,26 +20,13 @@ from typing import Final, NamedTuple
 
 from echod.memory.compose import close_open_blocks, collapse_whitespace
 from echod.memory.front_matter import find_front_matter, load_yaml_fields
-from echod.memory.model import Block
+from echod.memory.model import Block, SolutionCategory
 
 MAX_TAGS: Final = 8
 MAX_SUMMARY: Final = 300
 """Characters of a summary in the front matter."""
 
 _DELIMITER: Final = "---"
-
-
-class SolutionCategory(StrEnum):
-    """The directories below `docs/solutions/`."""
-
-    BUILD_ERRORS = "build-errors"
-    TEST_FAILURES = "test-failures"
-    RUNTIME_ERRORS = "runtime-errors"
-    CONFIGURATION = "configuration"
-    PERFORMANCE = "performance"
-    SECURITY = "security"
-    ARCHITECTURE = "architecture"
-    TOOLING = "tooling"
 
 
 class VerifiedBy(StrEnum):

@@ -18,13 +18,12 @@ from echod.memory.compose import collapse_whitespace
 from echod.memory.document import parse_block
 from echod.memory.forms import CONFIDENCE_WORDS
 from echod.memory.identity import normalize_title
-from echod.memory.model import Block, Entry, Form, Layer
+from echod.memory.model import Block, Entry, Form, Layer, SolutionCategory
 from echod.memory.redact import redact, redact_entry
 from echod.memory.similarity import DEFAULT_THRESHOLDS, fold, jaccard, stem, tokenize
 from echod.memory.solutions.document import (
     MAX_TAGS,
     Solution,
-    SolutionCategory,
     SolutionConfidence,
     SolutionDocument,
     SolutionParts,

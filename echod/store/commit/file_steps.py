@@ -46,13 +46,12 @@ from echod.store.fs import (
 )
 from echod.store.journal.records import ConsumeRecord, WriteRecord
 from echod.store.layout import MEMORY_BACKUP_PREFIX
-from echod.store.snapshot import content_digest
+from echod.store.snapshot import content_digest, replacement_problem
 
 log = get_logger(__name__)
 
 _COPIED_XATTRS = ("user.", "system.posix_acl_access")
 _NO_XATTRS_ERRNOS = (errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
-_OWNER_WRITE = 0o200
 _OLD_SUFFIX = ".old"
 _COPY_SUFFIX = "echod-copy"
 _COPY_BYTES = 1 << 20
@@ -91,15 +90,8 @@ def _write_copy(
 
 
 def _check_target(directory: Dir, target: str, status: os.stat_result) -> None:
-    path = directory.path / target
-    if not stat.S_ISREG(status.st_mode):
-        raise RefusedError(
-            f"{path} is a symbolic link or not a plain file; echod does not change it. Put a plain file there."
-        )
-    if not status.st_mode & _OWNER_WRITE:
-        raise RefusedError(
-            f"{path} is read-only; echod does not change it. Make it writable (chmod u+w) to allow changes."
-        )
+    if (problem := replacement_problem(directory.path / target, status)) is not None:
+        raise RefusedError(problem)
 
 
 def _copy_metadata(fd: int, directory: Dir, target: str, status: os.stat_result) -> None:

@@ -84,9 +84,9 @@ def test_a_block_is_short_and_keeps_the_references() -> None:
 
     assert block == (
         "## Inscribed \u2014 Knowledge: Timeouts of connections (2026-11-03)\n"
-        "**Evidence**: `src/db/pool.py:10`; `rune:review 1`; `src/db/pool.py:44`\n"
-        "- *Pool leaks in forks*: Close the pool before forking. Workers share sockets.\n"
-        "- *Timeouts of connections*: Set a timeout of 5 s. The default waits.\n"
+        "**Evidence**: `rune:review 1`\n"
+        "- *Pool leaks in forks*: Close the pool before forking. (`src/db/pool.py:10`)\n"
+        "- *Timeouts of connections*: Set a timeout of 5 s. The default waits. (`src/db/pool.py:44`)\n"
     )
 
 

@@ -11,7 +11,9 @@ from echod.memory.knowledge.text import (
     evidence_references,
     extract_learnings,
     first_sentence,
+    join_sentences,
     split_lead,
+    split_sentences,
     strip_emphasis,
     truncate_text,
 )
@@ -58,6 +60,32 @@ def test_the_first_sentence(text: str, first: str) -> None:
 )
 def test_a_bold_lead_that_says_something_is_a_sentence_of_its_own(text: str, parts: tuple[str, ...]) -> None:
     assert split_lead(text) == parts
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [
+        (
+            "\u8fde\u63a5\u6c60\u5fc5\u987b\u5173\u95ed\u3002",
+            "\u5b50\u8fdb\u7a0b\u91cc\u8981\u91cd\u65b0\u6253\u5f00\uff01",
+        ),
+        (
+            "fork\u524d\u306b\u9589\u3058\u308b\u3002",
+            "\u300c\u5fc5\u305a\u78ba\u8a8d\u3059\u308b\u3002\u300d",
+            "\u518d\u5ea6\u958b\u304f\u3053\u3068\u3002",
+        ),
+        (
+            "\u092f\u0939 \u0915\u093e\u092e \u0915\u0930\u0924\u093e \u0939\u0948\u0964",
+            "\u0907\u0938\u0947 \u0939\u092e\u0947\u0936\u093e \u091c\u093e\u0901\u091a\u0947\u0902\u0964",
+        ),
+        ("Im Kind neu \u00f6ffnen, z. B. mit reset().", "Nie den alten nutzen, vgl. Abs. 2 der Norm."),
+        ("Seit dem 3. M\u00e4rz l\u00e4uft es.", "\u00c4nderungen sind zu testen."),
+        ("Il faut fermer le pool ; rouvrir ensuite.", "Ne jamais le partager !", "\u00c9crire un test."),
+    ],
+    ids=["chinese", "japanese", "hindi", "german", "german date", "french"],
+)
+def test_sentences_end_where_their_language_ends_them(sentences: tuple[str, ...]) -> None:
+    assert split_sentences(join_sentences(sentences)) == sentences
 
 
 @settings(max_examples=100, deadline=None)

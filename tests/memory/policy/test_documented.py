@@ -17,7 +17,7 @@ from echod.memory.knowledge.blocks import MIN_TOPIC_SIMILARITY
 from echod.memory.model import DEFAULT_CONFIDENCE, Document
 from echod.memory.policy import MAX_ARCHIVE_BYTES, Facts, History, PolicySettings, Rule, plan_prune
 from echod.memory.policy.scoring import EARLIEST_DATE, noise_budget
-from echod.settings.values import Settings
+from echod.settings.schema import Settings
 from tests.memory.policy.samples import every_day
 
 PAGE = (Path(__file__).parents[3] / "docs" / "lifecycle.md").read_text(encoding="utf-8")

@@ -9,7 +9,7 @@ import pytest
 
 from echod.memory.document import parse
 from echod.memory.model import Document, Layer
-from echod.memory.policy import Facts, History, PolicySettings, PruneAction, Rule, plan_prune
+from echod.memory.policy import Facts, History, PolicySettings, PruneAction, Rule, build_explanation, plan_prune
 from echod.memory.policy.draft import POINTER
 from echod.memory.policy.scoring import count_document_lines
 from echod.memory.redact import redact
@@ -290,6 +290,61 @@ def test_a_section_below_entries_without_blank_lines_stays_as_it_is() -> None:
     assert parse(after.render()) == after
 
 
+@pytest.mark.parametrize(
+    ("remedy", "filler"),
+    [
+        ("**\u8fde\u63a5\u6c60**\uff1a\u5728 fork \u4e4b\u524d\u5fc5\u987b\u5173\u95ed\uff0c\u7edd\u4e0d\u80fd\u4f7f\u7528\u7236\u8fdb\u7a0b\u7684\u3002", "\u7b2c {} \u8f6e\u6309\u8ba1\u5212\u8fdb\u884c\u3002\u5927\u5bb6\u90fd\u5f88\u6ee1\u610f\u3002"),
+        ("Den Pool vor dem Fork schlie\u00dfen. Niemals den des Elternprozesses benutzen.", "Runde {} verlief wie geplant."),
+        ("Il faut fermer le pool avant le fork. Ne jamais utiliser celui du parent.", "Le tour {} s'est bien pass\u00e9."),
+        ("Hay que cerrar el pool antes del fork. Nunca usar el del padre.", "La ronda {} fue como estaba previsto."),
+    ],
+    ids=["chinese", "german", "french", "spanish"],
+)  # fmt: skip
+def test_a_remedy_outlives_filler_in_other_languages(remedy: str, filler: str) -> None:
+    items = [remedy, *(filler.format(number) for number in range(40))]
+    document = memory_document(
+        "## Inscribed \u2014 Pool (2026-11-01)\n**Source**: `s`\n" + "".join(f"- {item}\n" for item in items)
+    )
+
+    plan = prune_plan(document, limit=40)
+
+    assert any(action.learnings for action in plan.actions)
+    assert remedy in (plan.memory or b"").decode()
+
+
+def test_a_shortened_observation_keeps_flaw_and_remedy_rather_than_what_many_say() -> None:
+    boiler = "RESTRICTED TOOLS: Read, Write, Edit, Glob, Grep, TaskList, SendMessage only."
+    said = "The lock in `lib/one.py` leaks" + " when one more of the callers fails" * 3 + ". Close it in finally."
+    document = memory_document(
+        telling_observation(1).replace("Context: ", f"Context: {boiler} {said} "),
+        telling_observation(2).replace("Context: ", f"Context: {boiler} "),
+        "## Own\n\n" + "text\n" * 20,
+    )
+
+    plan = prune_plan(document, limit=count_document_lines(document) - 4)
+
+    [line] = [line for line in (plan.memory or b"").decode().split("\n") if "lib/one.py" in line]
+    assert said in line
+    assert boiler not in line
+
+
+def test_layout_alone_is_no_reason_for_a_pointer() -> None:
+    document = memory_document("## Inscribed \u2014 A (2026-11-01)\n\n- One.\n\n- Two.\n", "## Own\n\nx\n")
+
+    plan = prune_plan(document, limit=count_document_lines(document) - 1)
+
+    assert POINTER not in (plan.memory or b"").decode()
+    assert plan.lines_after == plan.lines_before - 1
+
+
+def test_a_limit_above_the_default_leaves_room_for_more_words() -> None:
+    document = memory_document(*(telling_observation(number, age=3) for number in range(90)))
+
+    plan = prune_plan(document, limit=300)
+
+    assert 250 < plan.lines_after <= 300
+
+
 def test_code_and_tables_stay_with_their_learning() -> None:
     table = "| call | answer |\n|---|---|\n| open | no |\n| close | yes |"
     body = f"1. Close it as in the table:\n\n   {table.replace(chr(10), chr(10) + '   ')}\n\n2. Run this:\n\n   ```sh\n   a\n\n   b\n   ```\n"
@@ -391,6 +446,9 @@ def test_a_learning_that_other_roles_confirm_outlives_one_of_a_single_role() -> 
     facts = replace(make_facts(document), confirmations={identity: frozenset({"planner", "workers"})})
 
     assert "confirmed" in titles(pruned_document(prune_plan(document, facts, limit=12)))
+    explanation = build_explanation(ROLE, document, identity, facts, PolicySettings(), TODAY)
+    assert explanation is not None
+    assert explanation.confidence == pytest.approx(0.95)  # written: 0.8
 
 
 @pytest.mark.parametrize("gone", ["alpha", "bravo"])

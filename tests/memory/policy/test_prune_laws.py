@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
@@ -12,8 +12,9 @@ from hypothesis.strategies import DrawFn
 
 from echod.memory.conservation import FileChange, find_violations
 from echod.memory.document import parse
+from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
-from echod.memory.model import Document, Layer
+from echod.memory.model import Block, Document, Layer
 from echod.memory.policy import (
     Facts,
     History,
@@ -27,6 +28,7 @@ from echod.memory.policy import (
 from echod.memory.policy.draft import POINTER
 from echod.memory.policy.scoring import count_document_lines, entry_statuses
 from echod.memory.redact import redact, redact_entry
+from echod.memory.shorten import condense, without_list_marks
 from tests.memory import strategies
 from tests.memory.policy.samples import ROLE, TODAY, days_ago, entry, every_day, observation
 
@@ -94,6 +96,12 @@ def result_of(case: Case, plan: PrunePlan) -> Document:
     document = parse(plan.memory)
     assert isinstance(document, Document)
     return document
+
+
+def parse_blocks(text: str) -> Sequence[Block]:
+    document = parse(text.encode())
+    assert isinstance(document, Document)
+    return document.blocks
 
 
 def redacted(text: str) -> Iterable[str]:
@@ -241,3 +249,45 @@ def test_no_wrong_clock_makes_prune_fail_or_lose_a_block(case: Case, years: int)
         assert not find_violations(
             [FileChange(case.document, after)], [archived], redacted_forms=redacted, user_requested=True
         )
+
+
+SIZES = st.lists(st.integers(0, 40), min_size=2, max_size=12)
+
+
+def learning_with_code(number: int, lines: int) -> str:
+    """An entry of one learning with a code block of this number of lines, which nothing shortens."""
+    code = "".join(f"  line {line}\n" for line in range(lines))
+    fence = f"  ```\n{code}  ```\n" if lines else ""
+    return f"## Inscribed \u2014 Lesson {number} ({days_ago(60 + number)})\n- Word {number} of the lesson.\n{fence}\n"
+
+
+def traced_with_code(number: int, lines: int) -> str:
+    return learning_with_code(number, lines).replace("Inscribed", "Traced")
+
+
+@QUICK
+@given(SIZES, st.sampled_from([learning_with_code, traced_with_code]), st.integers(5, 200))
+def test_nothing_leaves_that_need_not_have_left(sizes: list[int], form: Callable[[int, int], str], limit: int) -> None:
+    texts = [form(number, lines) for number, lines in enumerate(sizes)]
+    document = parse(("# Memory\n\n" + "".join(texts)).encode())
+    assert isinstance(document, Document)
+    policy = PolicySettings(memory_line_limit=limit, noise_share=0, daily_learning_share=1, memory_words=100_000)
+
+    plan = plan_prune(ROLE, document, Facts(), policy, TODAY)
+
+    room = limit - plan.lines_after
+    left = [block.text for block, done in zip(document.blocks, plan.actions, strict=True) if done.rule is not None]
+    gone = [text for text in left if text.rstrip() not in (plan.memory or b"").decode()]
+    assert all(text.rstrip().count("\n") + 1 > room for text in gone)
+
+
+@QUICK
+@given(strategies.entries())
+def test_condensing_cuts_no_sentence(text: str) -> None:
+    [block, *_] = parse_blocks(text)
+    shorter = condense(block)
+
+    if shorter is not None:
+        before = "\n".join(part.text for part in learnings(split_body(block.body)))
+        after = "\n".join(part.text for part in learnings(split_body(shorter.body)))
+        assert without_list_marks(after) == without_list_marks(before)
