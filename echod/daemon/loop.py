@@ -276,7 +276,9 @@ class DaemonLoop:
         hints = (*self._projects_by_marker_directory, self.services.paths.state, self.services.paths.spool)
         self.event_source.watch(WatchTargets(roots=roots, hints=tuple(dict.fromkeys(hints))))
         self.services.inbox.refresh(now)
-        if self._reconciled_at is None:  # an earlier process may have deferred them
+        if self._reconciled_at is None:
+            self._status.remove()
+            # An earlier process may have deferred them.
             deferred = self.services.queue_view.list_jobs({JobState.DEFERRED}, limit=_MAX_DEFERRED_JOBS)
             self._gated_stores |= {job.store for job in deferred}
         self._remaining_stores = deque(

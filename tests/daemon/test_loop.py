@@ -168,6 +168,8 @@ def test_a_long_first_look_is_done_in_slices_that_report_progress(
 ) -> None:
     monkeypatch.setattr(daemon_loop, "SLICE_SECONDS", 0.0)
     roots = [make_project(tmp_path / name) for name in ("a", "b", "c")]
+    home.runtime.mkdir(parents=True, exist_ok=True)
+    (home.runtime / "status.json").write_text("of a daemon that was killed")
     with running_loop(home, *roots) as harness:
         first = read_heartbeat(harness.services.paths.heartbeat)
         assert first is not None
