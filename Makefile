@@ -9,10 +9,10 @@ UV := uv pip install --quiet --python $(BIN)/python
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-all test-wheel lint format docs reference lock release bench fuzz torture clean
+.PHONY: help setup demo test test-all test-wheel lint format docs reference lock release bench bench-peers fuzz torture clean
 
 help:  ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(READY): pyproject.toml dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -66,6 +66,9 @@ format: $(READY)  ## rewrite the code in the house style
 
 bench: $(READY)  ## measure every promise and print one table; JSON=FILE saves it, TOPICS="idle storm" selects
 	$(BIN)/python -m tests.bench $(TOPICS) $(if $(JSON),--json $(JSON))
+
+bench-peers: $(READY)  ## compare with other programs, installed below ECHOD_PEERS or the cache; JSON=FILE, IDLE=SECONDS
+	$(BIN)/python -m tests.bench.peers $(if $(JSON),--json $(JSON)) $(if $(IDLE),--idle $(IDLE))
 
 fuzz: $(READY)  ## search for failing input for minutes
 	$(BIN)/python -m pytest -m fuzz

@@ -1,16 +1,21 @@
 """Import modules at the top of a file and load them where they are first used.
 
-One module, since it must come before everything that it helps to load late. The semantics are those of `lazy import`
-in PEP 810, which Python has from 3.15.
+A module of its own, since it comes before everything that it helps to load late. It is like the `lazy import` of PEP
+810 (Python 3.15), except that a name stays a stand-in for its module: read what you need as `module.name`. To set a
+name, set it in the module itself.
 """
 
 from __future__ import annotations
 
 import builtins
 import sys
+from _thread import allocate_lock
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
+
+_lock = allocate_lock()
+"""Blocks of two threads must not restore each other's import. No block waits for anything while it has the lock."""
 
 
 class LazyModule(ModuleType):
@@ -29,7 +34,6 @@ def lazy_imports(importer: str) -> Iterator[None]:
     For what takes long to load and few callers need: `with lazy_imports(__name__): import yaml`. Only whole modules can
     be lazy: `import module` or `from package import module`. An import that fails does so at the first use.
     """
-    eager = builtins.__import__
 
     def import_lazily(
         name: str,
@@ -49,8 +53,10 @@ def lazy_imports(importer: str) -> Iterator[None]:
             setattr(package, module, LazyModule(f"{name}.{module}"))
         return package
 
-    builtins.__import__ = import_lazily
-    try:
-        yield
-    finally:
-        builtins.__import__ = eager
+    with _lock:
+        eager = builtins.__import__
+        builtins.__import__ = import_lazily
+        try:
+            yield
+        finally:
+            builtins.__import__ = eager

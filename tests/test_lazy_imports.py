@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import builtins
+import importlib
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+import echod
+from echod.lazy_imports import lazy_imports
 
 SOURCE = """
 from __future__ import annotations
@@ -87,3 +93,42 @@ def test_other_modules_import_as_ever_meanwhile(tmp_path: Path, monkeypatch: pyt
     exec(source, {"__name__": "another.module"})  # noqa: S102 - a module needs no file here
 
     assert callable(sys.modules.pop("other_module").dumps)
+
+
+def test_blocks_of_many_threads_restore_the_import() -> None:
+    before = builtins.__import__
+
+    def enter() -> None:
+        for _ in range(200):
+            with lazy_imports("some.module"):
+                pass
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    assert builtins.__import__ is before
+
+
+def _lazy_modules() -> list[str]:
+    """Every module that a block of lazy imports in the package names."""
+    found: set[str] = set()
+    for path in Path(echod.__file__).parent.rglob("*.py"):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.With) and "lazy_imports" in ast.unparse(node.items[0]):
+                for statement in ast.walk(node):
+                    if isinstance(statement, ast.Import):
+                        found.update(name.name for name in statement.names)
+                    elif isinstance(statement, ast.ImportFrom):
+                        found.update(f"{statement.module}.{name.name}" for name in statement.names)
+    return sorted(found)
+
+
+@pytest.mark.parametrize("name", _lazy_modules())
+def test_what_is_named_in_a_block_is_a_module(name: str) -> None:
+    """A mistake would be an error only where the module is first used."""
+    if name == "zstandard":
+        pytest.importorskip(name)
+    assert importlib.import_module(name)

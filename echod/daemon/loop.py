@@ -1,13 +1,15 @@
 """Run the daemon's loop: changed paths -> stores to reconcile -> queued jobs, and the heartbeat.
 
 One thread owns everything here. Events are only hints. Every store is reconciled at start, after events were missed,
-after a clock jump, and every few minutes. One iteration takes the time as an argument.
+after a clock jump, and every few minutes, in slices so that the loop stays responsive. One iteration takes the time as
+an argument.
 """
 
 from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Collection, Iterable
 from dataclasses import KW_ONLY, dataclass
 from pathlib import Path
@@ -69,6 +71,10 @@ SLOW_LOOK_SECONDS, HOLD_OFF_FACTOR = 0.1, 10.0
 """A store is not looked at again for ten times as long as the last look took, if that was at least this long, because
 its jobs need the processor. Findings and memory files are held off apart, so a long memory delays no finding."""
 
+SLICE_SECONDS = 2.0
+"""How long one iteration of a full reconcile inspects stores. Then the loop reports progress, processes events and may
+stop, and the next iteration continues, because a first look at a thousand projects takes minutes."""
+
 PROBLEM_RETRY_SECONDS = 60.0
 """How long after an error that no reader expected everything is inspected again."""
 
@@ -126,6 +132,7 @@ class DaemonLoop:
         self._awaiting_second_pass: set[str] = set()
         self._inspection_debounce: Debounce[str] = Debounce(0, 0)
         self._reconciled_at: float | None = None
+        self._remaining_stores: deque[Store] | None = None  # None between two full reconciles
         startup_warnings = (_rebuilt_warning(self.services), self.settings_warning)
         self._startup_warnings = tuple(warning for warning in startup_warnings if warning is not None)
         self._database_warning: StatusWarning | None = None
@@ -168,8 +175,7 @@ class DaemonLoop:
         self._update_problems(monotonic)
         try:
             with isolated("The status"):
-                self._status.update(self._discovered, wall, monotonic, lambda: self._daemon_warnings(wall, monotonic))
-                self._pressure_notices.update(self._status_collector.session_infos)
+                self._update_status(wall, monotonic)
         except DatabaseUnavailableError as error:
             self._report_database_unavailable(error, wall)
         self._write_heartbeat(wall, monotonic, worker_thread)
@@ -189,20 +195,29 @@ class DaemonLoop:
             self.reconcile_now.set()
         if self.reconcile_now.is_set():
             self.reconcile_now.clear()
-            self._reconcile_all(wall, monotonic)
-            pack_stores = self.services.read_context.pack_locations.stores
-            worker_thread.request_late_merge((*self._discovered.stores, *pack_stores))
+            self._begin_full_reconcile(wall)
         else:
             self._mark_changed_paths(changes.paths, monotonic)
             self._poll_unwatched_stores(monotonic)
             if due := {*self._debounce.ready(monotonic), *self._inspection_debounce.ready(monotonic)}:
                 self._reconcile_dirty(due, wall, monotonic, worker_thread)
                 worker_thread.wake()
+        if self._remaining_stores is not None:
+            self._continue_full_reconcile(self._remaining_stores, wall, monotonic, worker_thread)
         self._check_late_writes(monotonic, worker_thread)
         self._check_gates(wall, monotonic, worker_thread)
         if self._secret_scan.run_step(wall, monotonic):
             self._status.mark_changed()
         self._inspect_packs(wall, monotonic)
+
+    def _update_status(self, wall: float, monotonic: float) -> None:
+        if self._reconciled_at is None and self._remaining_stores is not None:
+            # A report without the stores that were not looked at yet would be wrong, so there is none yet.
+            total = len(self._discovered.stores)
+            self._status.summary = f"starting: {total - len(self._remaining_stores)} of {total} stores inspected"
+            return
+        self._status.update(self._discovered, wall, monotonic, lambda: self._daemon_warnings(wall, monotonic))
+        self._pressure_notices.update(self._status_collector.session_infos)
 
     def _update_problems(self, monotonic: float) -> None:
         """Show the errors of this round in the status until a whole inspection succeeds, and request one."""
@@ -223,6 +238,7 @@ class DaemonLoop:
         fix = "echod retries by itself."
         self._database_warning = StatusWarning("database-unavailable", Severity.ERROR, since, str(error), fix)
         self.reconcile_now.set()
+        self._remaining_stores = None
         self._status.mark_changed()
 
     def finish(self) -> None:
@@ -244,7 +260,10 @@ class DaemonLoop:
             self._status.mark_stale([finished.job.store])
             self.search_indexer.request([store_at(Path(finished.job.store))])
 
-    def _reconcile_all(self, now: float, monotonic: float) -> None:
+    def _begin_full_reconcile(self, now: float) -> None:
+        """Find the projects, watch them, and note their stores for inspection, first those of an unfinished one."""
+        places = {store.key: place for place, store in enumerate(self._remaining_stores or ())}
+        self._remaining_stores = None
         self.services.session_need_finder.look_again()  # what was found before the request may be out of date
         self._discovered = self.services.read_context.discover_stores()
         if self.services.recorded_projects.adopt_moved(self._discovered.projects, lock_seconds=_ADOPT_LOCK_SECONDS):
@@ -257,13 +276,34 @@ class DaemonLoop:
         hints = (*self._projects_by_marker_directory, self.services.paths.state, self.services.paths.spool)
         self.event_source.watch(WatchTargets(roots=roots, hints=tuple(dict.fromkeys(hints))))
         self.services.inbox.refresh(now)
-        if self._reconciled_at is None:  # an earlier process may have deferred them
+        if self._reconciled_at is None:
+            self._status.remove()
+            # An earlier process may have deferred them.
             deferred = self.services.queue_view.list_jobs({JobState.DEFERRED}, limit=_MAX_DEFERRED_JOBS)
             self._gated_stores |= {job.store for job in deferred}
-        for store in self._discovered.stores:
+        self._remaining_stores = deque(
+            sorted(self._discovered.stores, key=lambda store: places.get(store.key, len(places)))
+        )
+
+    def _continue_full_reconcile(
+        self, remaining: deque[Store], now: float, monotonic: float, worker_thread: WorkerThread
+    ) -> None:
+        """Inspect stores for a while. After the last one, complete the reconcile."""
+        slice_end = time.monotonic() + SLICE_SECONDS
+        while remaining:
+            store = remaining.popleft()
             with isolated(store.key, self._problems.append):
                 self._queue_maintenance(store, now, self._queue_findings(store, now))
             self._status_collector.inspect([store], now)  # at once, while its files are in the caches
+            if remaining and time.monotonic() >= slice_end:
+                worker_thread.wake()
+                return
+        self._remaining_stores = None
+        self._complete_full_reconcile(now, monotonic)
+        pack_stores = self.services.read_context.pack_locations.stores
+        worker_thread.request_late_merge((*self._discovered.stores, *pack_stores))
+
+    def _complete_full_reconcile(self, now: float, monotonic: float) -> None:
         self._unwatched_stores = self._stores_without_events()
         self._secret_scan.mark_changed(self._discovered.stores, monotonic)
         self.search_indexer.request(self._discovered.stores)
@@ -438,6 +478,8 @@ class DaemonLoop:
         looks = (self._debounce.next_due(), self._inspection_debounce.next_due())
         waits += [due - monotonic for due in looks if due is not None]
         waits += [at - monotonic for at, _ in self._late_write_checks]
+        if self._remaining_stores is not None:
+            waits.append(0.0)
         if self._gated_stores:
             waits.append(GATE_POLL_SECONDS - (monotonic - self._gates_checked_at))
         if self._database_warning is not None:

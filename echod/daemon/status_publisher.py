@@ -82,8 +82,9 @@ class StatusPublisher:
         return self._next_write_at - monotonic if self._changed or self._stale_stores else None
 
     def remove(self) -> None:
-        """Remove the snapshot at a clean end."""
-        self._file.unlink(missing_ok=True)
+        """Remove the snapshot: that of an earlier daemon which was killed, or the own one at a clean end."""
+        with contextlib.suppress(OSError):  # then it cannot be written either, which is reported
+            self._file.unlink(missing_ok=True)
 
     @property
     def _next_write_at(self) -> float:

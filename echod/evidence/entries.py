@@ -99,8 +99,7 @@ def _record(
                 taken[entry.id, checked.cite] = base._replace(state=checked.state.value)
             elif base.state != checked.state:
                 states[entry.id, checked.cite] = checked.state.value
-    fingerprints.write(store, role, taken)
-    fingerprints.write_states(store, role, states)
+    fingerprints.write_found(store, role, taken, states)
 
 
 def confirm_evidence(

@@ -22,6 +22,7 @@ from echod.clock import local_date
 from echod.mcp_server import schemas
 from echod.mcp_server.schemas import Arguments, InvalidArgumentError
 from echod.mcp_server.session import ServerSession
+from echod.memory.packs.manifest import DOMAINS
 from echod.memory.redact import redact, redact_entry
 from echod.search.artifacts import HISTORY, TITLE, read_run
 from echod.search.brief import DEFAULT_LINES, MIN_LINES, BriefRequest, changed_files, make_brief, render_brief
@@ -82,7 +83,7 @@ class MemoryTools:
             roles=frozenset({_stored_role(role)} if role else ()),
             layers=_one_of(arguments.choice("layer", schemas.LAYERS)),
             categories=_one_of(arguments.choice("category", schemas.CATEGORIES)),
-            domains=_one_of(arguments.choice("domain", schemas.DOMAINS)),
+            domains=_one_of(arguments.choice("domain", DOMAINS)),
             near=arguments.texts("context_files", schemas.MAX_FILES),
             limit=limit,
             offset=offset,

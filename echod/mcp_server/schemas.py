@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
+from echod.memory.packs.manifest import DOMAINS
+
 LAYERS: Final = ("etched", "notes", "inscribed", "observations", "traced")
 CATEGORIES: Final = ("general", "pattern", "anti-pattern", "decision", "debugging")
-DOMAINS: Final = ("backend", "frontend", "devops", "database", "testing", "architecture", "design", "general")
+
 SCOPES: Final = ("project", "global", "all")
 FORMATS: Final = ("json", "markdown")
 ARTIFACT_TYPES: Final = ("tome", "resolution", "work", "gap", "inspect")

@@ -112,7 +112,10 @@ class EntryStore:
             changes = entry_ids.compare_entries(connection, store, role, entries, known_renames)
         if not (changes.renames or changes.removed_ids or changes.updated_entries):
             return
-        with self._database.write_transaction() as connection:
+        # A change of ids is on the disk at once: pins move with it, and only the writer of the file may know of it.
+        database = self._database
+        transaction = database.write_transaction if changes.renames else database.derived_write_transaction
+        with transaction() as connection:
             changes = entry_ids.compare_entries(connection, store, role, entries, known_renames)
             connection.executemany(
                 "UPDATE entry SET removed_on = ? WHERE store = ? AND role = ? AND id = ?",
@@ -154,7 +157,7 @@ class EntryStore:
             ).fetchall()
         new = set(day_texts) - {row["day"] for row in known}
         if new:
-            with self._database.write_transaction() as connection:
+            with self._database.derived_write_transaction() as connection:
                 connection.executemany(
                     "INSERT OR IGNORE INTO project_activity (project, day) VALUES (?, ?)",
                     [(project, day) for day in new],

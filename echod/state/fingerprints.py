@@ -5,6 +5,7 @@ A fingerprint moves with its entry when the entry's id changes (`echod.state.ent
 
 from __future__ import annotations
 
+import sqlite3
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
@@ -73,21 +74,23 @@ class FingerprintStore:
         return {cite: repr(values) for cite, *values in rows}
 
     def write(self, store: str, role: str, taken: Mapping[FingerprintKey, StoredFingerprint]) -> None:
-        """Store fingerprints, instead of those that there are."""
-        if not taken:
-            return
-        with self._database.write_transaction() as connection:
-            connection.executemany(
-                f"INSERT OR REPLACE INTO fingerprint (store, role, {_COLUMNS}) "  # noqa: S608  literals
-                f"VALUES ({', '.join('?' * (_COLUMNS.count(',') + 3))})",
-                [(store, role, *key, *(found.fingerprint or _NOTHING), *found[1:]) for key, found in taken.items()],
-            )
+        """Store fingerprints that the user confirmed, instead of those that there are."""
+        if taken:
+            with self._database.write_transaction() as connection:
+                _replace(connection, store, role, taken)
 
-    def write_states(self, store: str, role: str, states: Mapping[FingerprintKey, str]) -> None:
-        """Store the states that a check found, where they differ from the stored ones."""
-        if not states:
+    def write_found(
+        self,
+        store: str,
+        role: str,
+        taken: Mapping[FingerprintKey, StoredFingerprint],
+        states: Mapping[FingerprintKey, str],
+    ) -> None:
+        """Store what a check found: the fingerprints that are new, and the states that differ from the stored ones."""
+        if not taken and not states:
             return
-        with self._database.write_transaction() as connection:
+        with self._database.derived_write_transaction() as connection:
+            _replace(connection, store, role, taken)
             connection.executemany(
                 "UPDATE fingerprint SET state = ? WHERE store = ? AND role = ? AND entry_id = ? AND cite = ?",
                 [(state, store, role, *key) for key, state in states.items()],
@@ -106,6 +109,16 @@ class FingerprintStore:
                 ):
                     counts[state] = counts.get(state, 0) + number
         return counts
+
+
+def _replace(
+    connection: sqlite3.Connection, store: str, role: str, taken: Mapping[FingerprintKey, StoredFingerprint]
+) -> None:
+    connection.executemany(
+        f"INSERT OR REPLACE INTO fingerprint (store, role, {_COLUMNS}) "  # noqa: S608  literals
+        f"VALUES ({', '.join('?' * (_COLUMNS.count(',') + 3))})",
+        [(store, role, *key, *(found.fingerprint or _NOTHING), *found[1:]) for key, found in taken.items()],
+    )
 
 
 StoredBases = Mapping[str, Mapping[str, StoredFingerprint]]

@@ -47,5 +47,5 @@ TOPICS = (
     Topic("durability", "Durability", 300, timed=False),
     Topic("long_run", "A hundred days", 500, timed=False),
     Topic("adversarial", "Input made to take long", 120, timed=False),
-    Topic("peaks", "Memory at its peak", 240, timed=False),
+    Topic("peaks", "Memory at its peak", 400, timed=False),
 )

@@ -26,10 +26,12 @@ from tests.bench.figures import (
     none,
     row,
 )
+from tests.bench.peers.work import entry_text, made_documents, made_questions, whole_and_torn
 from tests.bench.reference import measure_alternating
 from tests.bench.registry import TOPICS, Topic
 from tests.bench.report import report, short_line
 from tests.bench.runner import run_all
+from tests.bench.topics.search import fts_searcher, recall_at_5
 from tests.bench.wire import BenchRun, TopicResult, load, save
 
 SIZES = (1_000, 2_000, 5_000, 20_000)
@@ -161,3 +163,27 @@ def test_a_topic_that_fails_or_hangs_is_told_and_the_others_go_on() -> None:
 
 def test_a_bar_is_shown_with_its_sign() -> None:
     assert str(Threshold(Comparison.AT_MOST, 1)) == "<= 1"
+
+
+def test_each_made_question_of_the_comparison_has_an_answer_that_contains_its_words() -> None:
+    documents = made_documents(60)
+    texts = {document["id"]: f"{document['title']} {document['body']}".lower() for document in documents}
+    search = fts_searcher(documents, r"\w+", priors=False)
+
+    for question in made_questions(documents, 20):
+        (answer,) = question.gold
+        assert sum(word in texts[answer].split() for word in question.query.replace(".", "").split()) >= 2
+        assert recall_at_5(question, list(search(question.query))) in (0, 1)
+
+
+@pytest.mark.parametrize(
+    ("stored", "counts"),
+    [
+        pytest.param("", (0, 0), id="missing"),
+        pytest.param(entry_text("w1n02").replace(" ", "\n", 3), (1, 0), id="wrapped"),
+        pytest.param(f"{entry_text('w1n02')}\n{entry_text('w1n02')}", (2, 0), id="twice"),
+        pytest.param(f"{entry_text('w1n02')}\n{entry_text('w1n02')[:90]}", (1, 1), id="torn"),
+    ],
+)
+def test_what_became_of_an_entry_is_seen_in_the_stored_text(stored: str, counts: tuple[int, int]) -> None:
+    assert whole_and_torn(f"{stored}\n{entry_text('w1n03')}", "w1n02") == counts

@@ -49,6 +49,17 @@ def all_command_paths() -> tuple[tuple[str, ...], ...]:
     return tuple(command_paths(app))
 
 
+def find_command(path: tuple[str, ...]) -> click.Command:
+    """Return the command at a path."""
+    command: click.Command = app
+    for name in path:
+        assert isinstance(command, click.Group)
+        found = command.get_command(click.Context(command), name)
+        assert found is not None
+        command = found
+    return command
+
+
 def help_text(path: tuple[str, ...]) -> str:
     """Return the help of a command at 80 columns."""
     result = CliRunner().invoke(app, [*path, "--help"], prog_name="echod", env={"COLUMNS": "80"})
@@ -142,12 +153,7 @@ def render_manual() -> str:
 
 
 def _manual_command(path: tuple[str, ...]) -> str:
-    command: click.Command = app
-    for name in path:
-        assert isinstance(command, click.Group)
-        found = command.get_command(click.Context(command), name)
-        assert found is not None
-        command = found
+    command = find_command(path)
     paragraphs = (" ".join(part.split()) for part in (command.help or "").split("\n\n"))
     # A command keeps the help option that it makes here.
     context = click.Context(command, help_option_names=["-h", "--help"])

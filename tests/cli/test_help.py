@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import os
 import re
 import shutil
@@ -13,7 +14,7 @@ import pytest
 from click.testing import CliRunner
 
 from echod.cli.root import SECTIONS, app, run_command_line
-from tests.cli.reference import MANUAL, PAGE, all_command_paths, help_text, render_manual, render_page
+from tests.cli.reference import MANUAL, PAGE, all_command_paths, find_command, help_text, render_manual, render_page
 
 LISTING_COMMANDS = {"status", "gate", "jobs", "projects", "log", "review"}
 
@@ -25,6 +26,21 @@ def test_every_command_explains_itself_with_an_example(path: tuple[str, ...]) ->
     assert f"Example: echod {' '.join(path)}" in text
     assert len(text.splitlines()) > 6
     assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("path", all_command_paths(), ids=" ".join)
+def test_the_function_of_a_command_takes_what_is_declared(path: tuple[str, ...]) -> None:
+    """Options and function are in two modules, and are joined only when the command runs."""
+    command = find_command(path)
+    assert command.callback is not None
+    find_function = inspect.getclosurevars(command.callback).nonlocals.get("find_function")
+    if find_function is None:
+        assert isinstance(command, click.Group) or path in {("help",), ("completion",)}
+        return
+
+    declared = dict.fromkeys(parameter.name or "" for parameter in command.params if parameter.expose_value)
+
+    inspect.signature(find_function()).bind(None, **declared)
 
 
 @pytest.mark.parametrize("path", [path for path in all_command_paths() if path[-1] in LISTING_COMMANDS], ids=" ".join)

@@ -163,6 +163,50 @@ def test_work_that_was_due_before_the_clock_was_set_back_does_not_wait_for_it_to
         assert due <= harness.wall + 60
 
 
+def test_a_long_first_look_is_done_in_slices_that_report_progress(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_loop, "SLICE_SECONDS", 0.0)
+    roots = [make_project(tmp_path / name) for name in ("a", "b", "c")]
+    home.runtime.mkdir(parents=True, exist_ok=True)
+    (home.runtime / "status.json").write_text("of a daemon that was killed")
+    with running_loop(home, *roots) as harness:
+        first = read_heartbeat(harness.services.paths.heartbeat)
+        assert first is not None
+        assert first.reconciled_at is None
+        assert first.health == "starting: 1 of 3 stores inspected"
+        assert not harness.services.paths.status_snapshot.exists()
+        late = roots[2] / ".rune/echoes/reviewer/ward-findings.md"
+        late.write_text(finding_text("Timeouts are missing"))
+
+        assert harness.run_once() < daemon_loop.MAX_WAIT_SECONDS
+        assert harness.reconciled_at != harness.wall
+        harness.run_once(6)
+
+        assert harness.reconciled_at == harness.wall
+        assert [store.path for store in harness.status.stores] == [f"{root}/.rune/echoes" for root in roots]
+        assert harness.services.queue_view.next_due() is not None
+
+
+def test_a_full_look_that_starts_again_continues_with_the_stores_that_it_had_not_reached(
+    home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(daemon_loop, "SLICE_SECONDS", 0.0)
+    with running_loop(home, *(make_project(tmp_path / name) for name in ("a", "b", "c"))) as harness:
+        inspected: list[str] = []
+
+        def recorded(store: Any, *arguments: Any) -> tuple[ReadProblem, ...]:
+            inspected.append(store.project.name)
+            return queue_maintenance(store, *arguments)
+
+        monkeypatch.setattr(daemon_loop, "queue_maintenance", recorded)
+        for _ in range(2):
+            harness.loop.reconcile_now.set()
+            harness.run_once()
+
+        assert inspected == ["b", "c"]
+
+
 def test_a_small_step_of_a_time_server_is_no_jump(home: Home) -> None:
     with running_loop(home) as harness:
         harness.run_once(6)

@@ -83,6 +83,29 @@ class TestOpening:
             assert link.execute("PRAGMA fullfsync").fetchone()[0] == 1
             assert link.execute("PRAGMA busy_timeout").fetchone()[0] == 1000 * connection.BUSY_TIMEOUT_SECONDS
 
+    def test_what_is_found_again_in_the_files_does_not_wait_for_the_disk(self, database: Database) -> None:
+        with database.derived_write_transaction() as link:
+            assert link.execute("PRAGMA synchronous").fetchone()[0] == 1
+        with database.write_transaction() as again:
+            assert again is link
+            assert again.execute("PRAGMA synchronous").fetchone()[0] == 2
+
+    def test_a_derived_write_that_fails_leaves_nothing_and_later_ones_wait_for_the_disk(
+        self, database: Database
+    ) -> None:
+        insert = "INSERT INTO store_turn (store, turn) VALUES ('s', 1)"
+
+        def write_half() -> None:
+            with database.derived_write_transaction() as link:
+                link.execute(insert)
+                raise ZeroDivisionError
+
+        with pytest.raises(ZeroDivisionError):
+            write_half()
+        with database.write_transaction() as again:
+            assert again.execute("PRAGMA synchronous").fetchone()[0] == 2
+            assert again.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 0
+
     def test_its_tables_are_created_once(self, path: Path) -> None:
         for _ in range(2):
             with Database.open(path) as database, database.read_transaction() as link:

@@ -1,6 +1,7 @@
 """The functions of the commands, one module for each family. `cli/declarations` has their options and help.
 
-Each is loaded when its command runs, so that help, usage errors and completion need none of them.
+Each is loaded when its command runs, so that help and usage errors need none of them. Families use each other through
+this package, also lazily.
 """
 
 from echod.lazy_imports import lazy_imports

@@ -37,6 +37,7 @@ from echod.runtime.locks import read_lock_state
 from echod.service.paths import recovery_hint, state_of_service
 
 with lazy_imports(__name__):
+    from echod.inbox import spool
     from echod.status import collect
 
 _MAX_SNAPSHOT_BYTES = 8 * 1024 * 1024
@@ -103,9 +104,7 @@ def _count_offers(paths: Paths) -> RecallInfo:
     """Count the entries that hooks showed to agents, since hooks do not notify the daemon of them."""
     if not (paths.state / DIRECTORY).exists():
         return RecallInfo()
-    from echod.inbox.spool import count_offers
-
-    return count_offers(paths.state)
+    return spool.count_offers(paths.state)
 
 
 def _with_settings_check(context: CommandContext, report: StatusReport, now: float) -> StatusReport:

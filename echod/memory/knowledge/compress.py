@@ -11,6 +11,7 @@ compressed file changes nothing.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -57,6 +58,11 @@ class _Item(NamedTuple):
     materials: tuple[BlockMaterial, ...]
 
 
+_Composed = dict[tuple[BlockMaterial, ...], tuple[str, tuple[BlockMaterial, ...]]]
+"""The block of each group that was composed, with its own learnings. Most groups are composed again and again while the
+fewest entries that are enough are looked for."""
+
+
 def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry], limit: int) -> CompressionResult:
     """Compress these entries of a file, the oldest first, until it has no more than `limit` lines."""
     others = {index: block.text for index, block in enumerate(document.blocks)}
@@ -83,7 +89,7 @@ def compress_knowledge(document: Document, sources: Sequence[CompressibleEntry],
 
 def compress_topics(document: Document, sources: Sequence[CompressibleEntry]) -> bytes:
     """Return the file with all of these entries as blocks, one for each topic, at any size."""
-    items = _merge_topics([_to_item(source, source.block) for source in sources], detect_newline(document))
+    items = _merge_topics([_to_item(source, source.block) for source in sources], detect_newline(document), {})
     texts = {index: block.text for index, block in enumerate(document.blocks)}
     for source in sources:
         texts[source.index] = ""
@@ -109,10 +115,11 @@ def _condense(oldest_first: Sequence[CompressibleEntry], room: int) -> tuple[lis
 def _compress_oldest(items: list[_Item], room: int, newline: str) -> list[_Item]:
     """Merge the fewest of the oldest items into topics that are enough to fit; all if none are enough."""
     low, high = 1, len(items)
-    best = _merge_topics(items, newline)
+    known: _Composed = {}
+    best = _merge_topics(items, newline, known)
     while low < high:
         middle = (low + high) // 2
-        result = [*_merge_topics(items[:middle], newline), *items[middle:]]
+        result = [*_merge_topics(items[:middle], newline, known), *items[middle:]]
         if _lines(result) <= room:
             best, high = result, middle
         else:
@@ -121,11 +128,13 @@ def _compress_oldest(items: list[_Item], room: int, newline: str) -> list[_Item]
 
 
 def _drop_oldest(items: Sequence[_Item], room: int, *, may_be_empty: bool) -> tuple[list[_Item], list[_Item]]:
-    kept = sorted(items, key=lambda item: (item.day, min(item.origins), item.text))
-    dropped = []
-    while kept and _lines(kept) > room and (may_be_empty or len(kept) > 1):  # an emptied file looks like a lost one
-        dropped.append(kept.pop(0))
-    return kept, dropped
+    ordered = sorted(items, key=lambda item: (item.day, min(item.origins), item.text))
+    lines, dropped = _lines(ordered), 0
+    # An emptied file looks like a lost one.
+    while dropped < len(ordered) and lines > room and (may_be_empty or dropped + 1 < len(ordered)):
+        lines -= count_lines(ordered[dropped].text)
+        dropped += 1
+    return ordered[dropped:], ordered[:dropped]
 
 
 def _is_rewritten(index: int, kept: Sequence[_Item], condensed: dict[int, str]) -> bool:
@@ -136,46 +145,58 @@ def _lines(items: Sequence[_Item]) -> int:
     return sum(count_lines(item.text) for item in items)
 
 
-def _merge_topics(items: list[_Item], newline: str) -> list[_Item]:
+def _merge_topics(items: list[_Item], newline: str, known: _Composed) -> list[_Item]:
     """Return the items with their learnings in one block per topic. Repeated until nothing merges."""
     while True:
-        result = _merge_once(items, newline)
+        result = _merge_once(items, newline, known)
         if sorted(item.text for item in result) == sorted(item.text for item in items):
             return items
         items = result
 
 
-def _merge_once(items: list[_Item], newline: str) -> list[_Item]:
+def _merge_once(items: list[_Item], newline: str, known: _Composed) -> list[_Item]:
     pieces = [(item, material) for item in items for material in item.materials]
     groups = group_by_topic([material for _, material in pieces])
     composed: list[_Item] = []
     for group in groups:
         members = [pieces[index] for index in group]
-        materials = [material for _, material in members]
+        materials = tuple(material for _, material in members)
         origins = tuple(sorted({origin for item, _ in members for origin in item.origins}))
         if len(materials) == 1 and materials[0].is_compressed:
             composed.append(members[0][0])
             continue
-        text = compose_block(materials)
-        block = parse_block(text)
-        if block.entry is None:
-            raise AssertionError("a knowledge block reads back as an entry")
+        if materials not in known:
+            known[materials] = _compose(materials)
+        text, own = known[materials]
         day = max(material.day for material in materials)
-        new = (text + "\n").replace("\n", newline)
-        composed.append(_Item(origins, new, day, extract_materials(block, block.entry, day)))
+        composed.append(_Item(origins, (text + "\n").replace("\n", newline), day, own))
     return _without_growth(items, composed)
+
+
+def _compose(materials: tuple[BlockMaterial, ...]) -> tuple[str, tuple[BlockMaterial, ...]]:
+    text = compose_block(materials)
+    block = parse_block(text)
+    if block.entry is None:
+        raise AssertionError("a knowledge block reads back as an entry")
+    return text, extract_materials(block, block.entry, max(material.day for material in materials))
 
 
 def _without_growth(items: list[_Item], composed: list[_Item]) -> list[_Item]:
     """Return the blocks, but entries as they are where their blocks would be longer."""
-    result = list(composed)
+    blocks_of: defaultdict[tuple[int, ...], list[_Item]] = defaultdict(list)
+    users: defaultdict[int, set[tuple[int, ...]]] = defaultdict(set)
+    for new in composed:
+        blocks_of[new.origins].append(new)
+        for origin in new.origins:
+            users[origin].add(new.origins)
+    kept: dict[tuple[int, ...], _Item] = {}
     for item in items:
-        own = [new for new in result if new.origins == item.origins]
-        shared = any(set(item.origins) & set(new.origins) for new in result if new.origins != item.origins)
+        own = [kept[item.origins]] if item.origins in kept else blocks_of[item.origins]
+        shared = any(users[origin] - {item.origins} for origin in item.origins)
         if own and not shared and sum(len(new.text) for new in own) > len(item.text.rstrip()) + 2:
-            result = [new for new in result if new.origins != item.origins]
-            result.append(item)
-    return result
+            kept.pop(item.origins, None)
+            kept[item.origins] = item
+    return [*(new for new in composed if new.origins not in kept), *kept.values()]
 
 
 def _to_item(source: CompressibleEntry, block: Block) -> _Item:

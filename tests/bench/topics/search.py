@@ -90,17 +90,33 @@ def measure(space: Workspace) -> Figures:
 # Quality
 
 
-def _quality(space: Workspace, data: Path, title: str, bar: float) -> tuple[list[Row], Table]:
-    group = data / "groups/all"
-    documents = [json.loads(line) for line in (group / "docs.jsonl").read_text().splitlines()]
+def read_judged(data: Path) -> tuple[Sequence[Mapping[str, Any]], Sequence[Question]]:
+    """Return the documents of a judged set of the corpus, and its questions."""
+    documents = [json.loads(line) for line in (data / "groups/all/docs.jsonl").read_text().splitlines()]
     questions = [
         Question(found["query"], found["kind"], found["gold"])
         for found in map(json.loads, (data / "queries.dev.jsonl").read_text().splitlines())
     ]
+    return documents, questions
+
+
+def recall_at_5(question: Question, found: Sequence[str]) -> float:
+    """Return the share of the answers to a question that are among the first five results."""
+    answers = _answers(question)
+    return len(answers & set(found[:5])) / min(len(answers), 5)
+
+
+def _answers(question: Question) -> set[str]:
+    return {identity for identity, grade in question.gold.items() if grade == max(question.gold.values())}
+
+
+def _quality(space: Workspace, data: Path, title: str, bar: float) -> tuple[list[Row], Table]:
+    group = data / "groups/all"
+    documents, questions = read_judged(data)
     searchers: dict[str, Searcher] = {
-        "words, as grep counts them": _grep(documents),
-        "plain FTS5 (porter)": _plain(documents, r"\w+", priors=False),
-        "as upstream (ASCII words, layer and age count)": _plain(documents, r"[A-Za-z0-9_]+", priors=True),
+        "words, as grep counts them": grep_searcher(documents),
+        "plain FTS5 (porter)": fts_searcher(documents, r"\w+", priors=False),
+        "as upstream (ASCII words, layer and age count)": fts_searcher(documents, r"[A-Za-z0-9_]+", priors=True),
         "echod": _echod(space.disk / f"{title}.db", group / "project", documents),
     }
     kinds = sorted({question.kind for question in questions})
@@ -111,8 +127,8 @@ def _quality(space: Workspace, data: Path, title: str, bar: float) -> tuple[list
         ranks: list[float] = []
         for question in questions:
             got = list(dict.fromkeys(search(question.query)))[:10]
-            answers = {identity for identity, grade in question.gold.items() if grade == max(question.gold.values())}
-            by_kind[question.kind].append(len(answers & set(got[:5])) / min(len(answers), 5))
+            answers = _answers(question)
+            by_kind[question.kind].append(recall_at_5(question, got))
             ranks.append(next((1 / (at + 1) for at, found in enumerate(got) if found in answers), 0.0))
         recall = statistics.mean(value for values in by_kind.values() for value in values)
         table_rows.append((
@@ -144,7 +160,8 @@ def _query_words(query: str, pattern: str) -> list[str]:
     return [word for word in words if word not in STOP_WORDS] or words
 
 
-def _grep(documents: Sequence[Mapping[str, Any]]) -> Searcher:
+def grep_searcher(documents: Sequence[Mapping[str, Any]]) -> Searcher:
+    """Return a searcher that ranks documents by how many of the words they contain."""
     texts = [
         (document["id"], f"{document['title']}\n{document['body']}".lower(), document["date"]) for document in documents
     ]
@@ -161,7 +178,8 @@ _LAYERS = {"etched": 1.0, "notes": 0.8, "inscribed": 0.6, "observations": 0.4, "
 _HALF_LIVES = {"notes": 180, "inscribed": 90, "observations": 45, "traced": 30}
 
 
-def _plain(documents: Sequence[Mapping[str, Any]], pattern: str, *, priors: bool) -> Searcher:
+def fts_searcher(documents: Sequence[Mapping[str, Any]], pattern: str, *, priors: bool) -> Searcher:
+    """Return a searcher by SQLite's FTS5; with `priors`, layer and age count as well."""
     connection = sqlite3.connect(":memory:")
     connection.execute("CREATE VIRTUAL TABLE entry USING fts5(title, body, tokenize='porter unicode61')")
     connection.executemany(
@@ -200,11 +218,16 @@ def _prior(document: Mapping[str, Any], relevance: float, newest: int) -> float:
 # Costs
 
 
-def _write_store(root: Path, entries: int) -> Path:
-    """Write a store of ten roles, with words as frequent as in a language."""
-    random = Random(11)
+def made_words(random: Random) -> tuple[Sequence[str], Sequence[float]]:
+    """Return words and how frequent they are, as in a language."""
     words = ["".join(random.choice(_SYLLABLES) for _ in range(random.randint(2, 4))) for _ in range(8_000)]
-    weights = [1 / (rank + 10) for rank in range(len(words))]
+    return words, [1 / (rank + 10) for rank in range(len(words))]
+
+
+def _write_store(root: Path, entries: int) -> Path:
+    """Write a store of ten roles."""
+    random = Random(11)
+    words, weights = made_words(random)
     for role in range(10):
         parts = [f"# Role {role}\n"]
         for number in range(entries // 10):
