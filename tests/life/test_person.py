@@ -300,7 +300,7 @@ class TestShow:
         missing = home.echod("show", "nothing", memory.project)
 
         assert missing.returncode == 2
-        assert "There is no entry whose id" in missing.stderr
+        assert "There is no role 'nothing', and no entry whose id begins so." in missing.stderr
 
 
 class TestAdd:

@@ -29,7 +29,7 @@ _CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
 _SENTENCE_END = re.compile(
     r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019\u00bb]*+(?=\s)"
     r"|[\u3002\uff01\uff1f\uff0e\uff61]++[)\]\"'*_\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*+"  # no space follows
-    r"|[\u0964\u0965\u061f\u06d4]++(?=\s)"  # Hindi, Arabic, Urdu
+    r"|(?<![\u0964\u0965\u061f\u06d4])[\u0964\u0965\u061f\u06d4]++(?=\s)"  # Hindi, Arabic, Urdu
 )
 _ENDS_WITHOUT_SPACE = re.compile(r"[\u3002\uff01\uff1f\uff0e\uff61][\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*\Z")
 _ABBREVIATION = re.compile(

@@ -360,7 +360,7 @@ PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
     ("api-key", "fc-", r"[a-f0-9]{32}"),  # Firecrawl
     ("api-key", "AKID", r"[A-Za-z0-9]{32}"),  # Tencent Cloud
     ("google-oauth-token", "1//0", r"[A-Za-z0-9_-]{40,}"),  # refresh tokens
-    ("api-key", "eyJrIjoi", r"[A-Za-z0-9+/]{60,}={0,2}"),  # Grafana, older
+    ("api-key", "eyJr", r"Ijoi[A-Za-z0-9+/]{60,}={0,2}"),  # Grafana, older
     ("api-key", "open.feishu.cn/ open.larksuite.com/", rf"open-apis/bot/v2/hook/{_UUID}"),
     ("api-key", "qyapi.weixin.qq.com/", rf"cgi-bin/webhook/send\?key={_UUID}"),
     ("api-key", "webhook.office.com/", r"webhookb2/[A-Za-z0-9@/-]{60,300}"),  # Microsoft Teams
