@@ -57,6 +57,7 @@ def test_every_finding_has_its_line_and_its_fix_and_nothing_is_changed(home: Hom
     assert contents(memory) == before
 
 
+@pytest.mark.slow
 def test_a_repair_is_a_job_with_an_undo(home: Home, memory: Path) -> None:
     before = (memory / "MEMORY.md").read_text()
     refused = home.echod("doctor", "--auto-memory", "p", "--fix")
@@ -78,6 +79,7 @@ def test_a_repair_is_a_job_with_an_undo(home: Home, memory: Path) -> None:
     assert home.echod("undo", job["job"], "--yes").returncode == 1
 
 
+@pytest.mark.slow
 def test_the_log_of_a_job_shows_the_lines_that_it_changed(home: Home, memory: Path) -> None:
     home.echod("doctor", "--auto-memory", "p", "--fix", "--yes")
     job = home.json("log")["jobs"][0]["job"]
@@ -91,6 +93,7 @@ def test_the_log_of_a_job_shows_the_lines_that_it_changed(home: Home, memory: Pa
     assert f"Undo: echod undo {job}" in screen
 
 
+@pytest.mark.slow
 def test_last_is_the_newest_change_of_a_project_whatever_it_changed(home: Home, memory: Path) -> None:
     """The memory of the project, its auto memory, and again its memory: each undo takes the newest that is left."""
     role = make_project(home.root / "p", "reviewer") / ".rune/echoes/reviewer"
@@ -165,6 +168,7 @@ def test_report_mode_repairs_nothing(home: Home, memory: Path) -> None:
     assert contents(memory) == before
 
 
+@pytest.mark.slow
 def test_a_purge_is_noticed_and_undone_from_the_copy(home: Home, memory: Path) -> None:
     home.run("init", "p", "--roles", "reviewer")
     home.run("add", "p")
@@ -207,6 +211,7 @@ def test_the_service_copies_at_its_start_and_after_each_interval(home: Home, mem
     assert (memory / "cache.md").read_text().endswith("A new sentence.\n")
 
 
+@pytest.mark.slow
 def test_no_copy_is_made_unless_the_user_wants_it(home: Home, memory: Path) -> None:
     home.run("init", "p", "--roles", "reviewer")
     home.run("add", "p")

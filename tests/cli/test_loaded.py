@@ -103,6 +103,7 @@ def test_without_a_daemon_status_loads_nothing_that_changes_memory(home: Home, t
     assert {name.partition(".")[0] for name in found} & {"rich"} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "words",
     [
@@ -134,6 +135,7 @@ def test_a_command_loads_no_pydantic_where_there_are_no_settings_to_be_checked(
     assert {name.partition(".")[0] for name in found} & {"pydantic", "pydantic_settings", "rich"} == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["status", "projects", "gate p"])
 def test_a_command_loads_no_pydantic_where_its_settings_were_checked_before(home: Home, words: str) -> None:
     home.run("add", make_project(home.root / "p"))
@@ -187,6 +189,7 @@ def test_no_declaration_loads_what_only_running_needs() -> None:
     assert {name.partition(".")[0] for name in found} & HEAVY_PACKAGES == set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("words", ["remember Hi --project p", "run --once p"])
 def test_a_command_that_writes_loads_nothing_of_the_daemon(home: Home, words: str) -> None:
     home.run("add", make_project(home.root / "p"))

@@ -274,5 +274,6 @@ def test_no_log_holds_a_word_of_any_text(scenario: Scenario) -> None:
     assert [place for place, token in scenario.secrets.items() if token in logged] == []
 
 
+@pytest.mark.slow
 def test_no_command_ends_in_a_bug(scenario: Scenario) -> None:
     assert [output for output in scenario.outputs if "Traceback" in output or "a bug in echod" in output] == []

@@ -132,6 +132,7 @@ def test_a_memory_full_of_zeros_up_to_the_limit_is_answered(target: Target) -> N
     assert target.memory.stat().st_size >= before
 
 
+@pytest.mark.slow
 def test_very_many_findings_files_are_folded_in_by_parts(target: Target) -> None:
     target = replace(target, home=Home(target.home.root, NO_PRUNING))
     for number in range(505):
@@ -147,6 +148,7 @@ def test_very_many_findings_files_are_folded_in_by_parts(target: Target) -> None
     assert all(f"needs valve{number * 7}." in text for number in range(505))
 
 
+@pytest.mark.slow
 def test_a_file_of_a_million_tiny_findings_is_set_aside_in_bounded_memory(target: Target) -> None:
     full = b"".join(b"## a%d\n" % number for number in range(1_000_000))[: MAX_FILE_BYTES - 1] + b"\n"
     (target.role / "ward-findings.md").write_bytes(full)
@@ -161,6 +163,7 @@ def test_a_file_of_a_million_tiny_findings_is_set_aside_in_bounded_memory(target
     assert "Split it." in (target.role / "quarantine/REASONS.md").read_text()
 
 
+@pytest.mark.slow
 def test_twenty_thousand_files_are_read_in_bounded_memory(target: Target) -> None:
     """In report mode, so that reading is measured and not twenty thousand fsyncs."""
     text = finding_text("Timeouts are missing")

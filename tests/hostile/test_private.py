@@ -33,6 +33,7 @@ def _open_umask() -> object:
     os.umask(before)
 
 
+@pytest.mark.slow
 def test_state_is_readable_by_no_other_user(target: Target) -> None:
     target.findings()
     with running_daemon(target.home):
@@ -44,6 +45,7 @@ def test_state_is_readable_by_no_other_user(target: Target) -> None:
     assert not readable_by_others(target.home.root / "run")
 
 
+@pytest.mark.slow
 def test_a_full_run_logs_no_memory_and_no_environment(target: Target) -> None:
     target.memory.write_text(finding_text("Wombats", OLD_LEARNING))
     target.findings("ward", finding_text("Quokkas", LEARNING))
@@ -92,6 +94,7 @@ def test_a_settings_file_of_another_user_is_reported(tmp_path: Path) -> None:
     assert insecure_file_warnings(file, uid=owner) == ()
 
 
+@pytest.mark.slow
 def test_a_settings_file_in_a_world_writable_directory_is_reported(target: Target) -> None:
     place = target.home.root / "config"
     place.mkdir()

@@ -78,6 +78,7 @@ def service(tmp_path: Path) -> Iterator[InstalledService]:
         yield InstalledService(rig, state, config)
 
 
+@pytest.mark.slow
 def test_install_starts_answers_and_is_enabled_for_the_next_login(service: InstalledService) -> None:
     output = service.run_verb("install")
 
@@ -94,6 +95,7 @@ def test_install_starts_answers_and_is_enabled_for_the_next_login(service: Insta
     assert service.show("MainPID") == first
 
 
+@pytest.mark.slow
 def test_a_reload_is_reported_and_the_same_process_continues(service: InstalledService) -> None:
     service.run_verb("install")
     before = service.show("MainPID")
@@ -105,6 +107,7 @@ def test_a_reload_is_reported_and_the_same_process_continues(service: InstalledS
     assert service.liveness() == "running"
 
 
+@pytest.mark.slow
 def test_a_killed_daemon_is_restarted_automatically(service: InstalledService) -> None:
     service.customise("RestartSec=100ms")
     service.run_verb("install")
@@ -116,6 +119,7 @@ def test_a_killed_daemon_is_restarted_automatically(service: InstalledService) -
     assert service.liveness() == "running"
 
 
+@pytest.mark.slow
 def test_the_watchdog_keeps_a_healthy_daemon_and_replaces_a_hung_one(service: InstalledService) -> None:
     """A suspended daemon looks alive from outside. Only the missing progress shows the problem."""
     service.customise(f"WatchdogSec={2 * HEARTBEAT_SECONDS + 2}\nTimeoutAbortSec=1\nRestartSec=100ms")
@@ -133,6 +137,7 @@ def test_the_watchdog_keeps_a_healthy_daemon_and_replaces_a_hung_one(service: In
     assert service.liveness() == "running"
 
 
+@pytest.mark.slow
 def test_a_job_runs_within_the_units_limits(service: InstalledService, tmp_path: Path) -> None:
     """Leases, exchanges, locks and syncs pass the filter of system calls."""
     service.config.write_text("quiet_seconds = 0\ndebounce_seconds = 0.05\n")
@@ -148,6 +153,7 @@ def test_a_job_runs_within_the_units_limits(service: InstalledService, tmp_path:
     assert service.liveness() == "running"
 
 
+@pytest.mark.slow
 def test_an_invalid_configuration_is_reported_and_not_restarted(service: InstalledService) -> None:
     service.customise("RestartSec=100ms")
     service.run_verb("install")
@@ -161,6 +167,7 @@ def test_an_invalid_configuration_is_reported_and_not_restarted(service: Install
     assert service.show("NRestarts") == "0"
 
 
+@pytest.mark.slow
 def test_stop_is_clean_start_works_again_and_uninstall_leaves_nothing(service: InstalledService) -> None:
     service.run_verb("install")
 

@@ -144,6 +144,7 @@ def test_the_ledger_is_trimmed_from_its_old_end(tmp_path: Path) -> None:
 LEDGER_CHANGES = st.lists(st.tuples(st.integers(1, 9), st.sampled_from("+-"), st.sampled_from("abcde")), max_size=40)
 
 
+@pytest.mark.slow
 @given(LEDGER_CHANGES, LEDGER_CHANGES)
 def test_a_trimmed_ledger_knows_the_same_also_when_a_commit_is_entered_once_more(
     moves: list[tuple[int, str, str]], more: list[tuple[int, str, str]]
@@ -199,6 +200,7 @@ def consuming_record(seq: int, *keys: str, released: tuple[str, ...] = ()) -> Co
     )
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sets(st.sampled_from("abcd")), st.sets(st.sampled_from("abcd"))), max_size=8), st.data())
 def test_the_known_keys_do_not_depend_on_earlier_queries(
     moves: list[tuple[set[str], set[str]]], data: st.DataObject
@@ -280,6 +282,7 @@ def close_and_delete(journal: RoleJournal, record: CommitRecord, data: st.DataOb
             journal.delete_closed(closed)
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_the_undone_jobs_do_not_depend_on_deleted_records(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:
@@ -302,6 +305,7 @@ def test_the_undone_jobs_do_not_depend_on_deleted_records(data: st.DataObject) -
             assert journal.undo_index.undone_jobs() == RoleJournal(Path(root)).undo_index.undone_jobs() == expected
 
 
+@pytest.mark.slow
 @given(st.data())
 def test_restored_findings_do_not_depend_on_the_list_of_undos(data: st.DataObject) -> None:
     with tempfile.TemporaryDirectory() as root:

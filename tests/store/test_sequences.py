@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -85,6 +86,7 @@ def agent_files(sandbox: Sandbox) -> dict[str, bytes]:
     return {name: text for name, text in sandbox.visible_files().items() if not name.startswith("archive/")}
 
 
+@pytest.mark.slow
 @given(st.lists(st.sampled_from(JOBS), min_size=1, max_size=5))
 @settings(max_examples=12, deadline=None)
 def test_jobs_undone_in_reverse_give_the_first_bytes(jobs: list[Job]) -> None:
@@ -102,6 +104,7 @@ def test_jobs_undone_in_reverse_give_the_first_bytes(jobs: list[Job]) -> None:
         assert {n: t for n, t in restored.items() if not n.endswith("-findings.md")} == before
 
 
+@pytest.mark.slow
 @given(st.lists(st.tuples(st.sampled_from((*JOBS, *EDITS)), st.booleans()), min_size=2, max_size=6))
 @settings(max_examples=12, deadline=None)
 def test_nothing_anyone_wrote_is_lost_by_jobs_edits_and_undos(steps: list[tuple[Job, bool]]) -> None:

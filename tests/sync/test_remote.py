@@ -93,6 +93,7 @@ def test_two_machines_that_both_have_a_memory_get_the_same(world: World) -> None
     assert two.machine.run("log", two.project).count("sync") >= 1
 
 
+@pytest.mark.slow
 def test_a_machine_without_a_memory_gets_it_with_knowledge_and_archive_but_no_findings(world: World) -> None:
     one = world.site("first", A)
     one.write(B, path=".rune/echoes/reviewer/knowledge.md")
@@ -149,6 +150,7 @@ def test_an_entry_rewritten_on_both_machines_keeps_one_text_and_archives_the_oth
     assert "<<<<" not in one.read()
 
 
+@pytest.mark.slow
 def test_a_secret_holds_the_push_and_names_the_place(world: World) -> None:
     one, two = world.site("first", A), world.site("second", C)
     two.sync()
@@ -285,6 +287,7 @@ def test_a_file_deleted_here_comes_back_and_one_in_conflict_is_not_pushed(world:
     assert two.read() == file_of(A)
 
 
+@pytest.mark.slow
 def test_projects_in_one_repository_are_not_mixed(world: World) -> None:
     one = world.site("first")
     sites = [Site(one.machine, one.project / name) for name in ("api", "web")]
@@ -302,6 +305,7 @@ def test_the_path_of_a_remote_means_the_same_from_every_directory(world: World) 
     assert "pushed" in one.machine.run("sync", one.project, cwd="/")
 
 
+@pytest.mark.slow
 def test_only_an_exchange_that_changed_files_can_be_undone(world: World) -> None:
     one, two = world.site("first", A), world.site("second", B)
     assert "undo" not in one.sync()
@@ -309,6 +313,7 @@ def test_only_an_exchange_that_changed_files_can_be_undone(world: World) -> None
     assert "undo" not in two.sync()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("lock", ["refs/echod/base.lock", "refs/echod/next.lock", "packed-refs.lock", "config.lock"])
 def test_a_lock_that_a_killed_git_left_stops_nothing(lock: str, world: World) -> None:
     one = world.site("first", A)
@@ -349,6 +354,7 @@ def test_a_repository_that_a_crash_damaged_is_replaced_and_loses_nothing(fault: 
     assert "up to date" in two.sync()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("option", ["core.sshCommand", "GIT_SSH_COMMAND", None])
 def test_the_transport_is_the_users_own(option: str | None, world: World) -> None:
     one = world.site("first", A)

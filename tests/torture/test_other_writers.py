@@ -215,6 +215,7 @@ def inject_faults(base: Path, work: str, how: str, only: tuple[str, ...], most: 
     return tally
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", WORK)
 def test_killed_before_some_calls(base: Path, work: str) -> None:
     tally = inject_faults(base, work, "signal=SIGKILL", syscalls.CHANGING, _SOME)
@@ -223,6 +224,7 @@ def test_killed_before_some_calls(base: Path, work: str) -> None:
     assert not tally.wrong, tally.examples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", WORK)
 def test_some_calls_fail(base: Path, work: str) -> None:
     tally = inject_faults(base, work, "error=ENOSPC", _FAILING, _SOME)

@@ -127,6 +127,7 @@ def _remove_records(project: ProductJobsProject, name: str) -> None:
     _archive(project).write_bytes(render_archived_entries(kept, PRUNE))
 
 
+@pytest.mark.slow
 def test_writers_and_kills_at_any_step(base: Path) -> None:
     tally = explore_killed(base, ALL, 8, SEED, ProductJobsProject)
 
@@ -134,6 +135,7 @@ def test_writers_and_kills_at_any_step(base: Path) -> None:
     assert not tally.wrong, tally.examples
 
 
+@pytest.mark.slow
 def test_a_storm_with_kills_loses_nothing(base: Path) -> None:
     outcome = run_storm(base, Storm(MIXES["all of them"], 2, seed=11, kills=True), engine_service, ProductJobsProject)
 

@@ -10,6 +10,7 @@ from tests.torture.campaigns import MIXES, is_harmless
 from tests.torture.storm import Storm, StormResult, engine_service, naive_service, run_storm, table
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mix", ["held descriptors", "all of them"])
 def test_a_storm_with_kills_loses_nothing(tmp_path: Path, mix: str) -> None:
     outcome = run_storm(tmp_path / "arena", Storm(MIXES[mix], 4, seed=len(mix), kills=True), engine_service)
@@ -20,6 +21,7 @@ def test_a_storm_with_kills_loses_nothing(tmp_path: Path, mix: str) -> None:
     assert is_harmless(outcome), outcome.names
 
 
+@pytest.mark.slow
 def test_the_harness_itself_loses_nothing_and_shows_what_renaming_loses(tmp_path: Path) -> None:
     storm = Storm(MIXES["all of them"], 2, seed=1)
 

@@ -106,6 +106,7 @@ def _run_once(
     return wrong + find_problems(project, [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("work", WORK)
 def test_killed_before_some_calls(base: Path, work: str) -> None:
     tally = inject_faults(base, work, "signal=SIGKILL", _EVERY, syscalls.CHANGING, _SOME)
@@ -114,6 +115,7 @@ def test_killed_before_some_calls(base: Path, work: str) -> None:
     assert not tally.wrong, tally.examples
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("work", "error"),
     [
