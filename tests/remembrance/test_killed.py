@@ -64,11 +64,11 @@ class Workplace:
         engine = Engine(self.root / "state/journal", limits=EngineLimits(), clock=clock, trace=trace)
         return JobResources(1, engine, EntryStore(database), PolicySettings(), no_gate, clock)
 
-    def promote(self, trace: Tracer = no_trace, seconds_later: float = 0) -> JobOutcome:
+    def promote(self, trace: Tracer = no_trace, seconds_later: float = 0, entry: str = "") -> JobOutcome:
         request = PromotionRequest(SolutionCategory.PERFORMANCE)
         with Database.open(self.root / "state/echod.db") as database:
             resources = self.resources(database, trace, seconds_later)
-            return promote(resources, self.role, self.ids()[0] or "", request, sessions=0)
+            return promote(resources, self.role, entry or self.ids()[0] or "", request, sessions=0)
 
     def migrate(self, trace: Tracer = no_trace, seconds_later: float = 0) -> JobOutcome:
         with Database.open(self.root / "state/echod.db") as database:
