@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import Explanation, PolicySettings, build_explanation
 from echod.memory.text import pluralize
-from echod.state.fingerprints import read_bases
+from echod.state.fingerprints import FingerprintStore, read_bases
 from echod.state.job import JobKind
 from echod.store.layout import Role, global_root
 
@@ -189,21 +190,13 @@ def _verify_target(
 def _record(context: CommandContext, services: Services, role: Role, document: Document) -> tuple[EntryEvidence, ...]:
     """Check the entries of a role, after recording them: what is seen for the first time gets its base now."""
     record_entries(services.entries, role, document, local_date(context.now()))
-    verifier = EvidenceVerifier(role.store.project, context.now())
-    try:
+    with closing(EvidenceVerifier(role.store.project, context.now())) as verifier:
         return record_evidence(services.entries.fingerprints, verifier, role.store.key, role.name, document)
-    finally:
-        verifier.close()
 
 
 def _check_one(context: CommandContext, services: Services, match: MemoryMatch) -> EntryEvidence:
-    role = match.role
-    bases = read_bases(services.entries.fingerprints, role.store.key, role.name)
-    verifier = EvidenceVerifier(role.store.project, context.now())
-    try:
-        return check_document(verifier, role.name, match.document, bases, only=match.id)[0]
-    finally:
-        verifier.close()
+    with closing(EvidenceVerifier(match.role.store.project, context.now())) as verifier:
+        return _check_entry(services.entries.fingerprints, verifier, match)
 
 
 def _info(role: Role, found: EntryEvidence) -> VerifiedEntry:
@@ -250,12 +243,9 @@ def _confirm(context: CommandContext, entry: str, target: str | None, write: Wri
     make_change(context, change, write)
     if write.dry_run:
         return
-    with context.open_services() as services:
-        verifier = EvidenceVerifier(match.role.store.project, context.now())
-        try:
-            confirm_evidence(services.entries.fingerprints, verifier, match.role.store.key, match.role.name, found)
-        finally:
-            verifier.close()
+    verifier = EvidenceVerifier(match.role.store.project, context.now())
+    with context.open_services() as services, closing(verifier):
+        confirm_evidence(services.entries.fingerprints, verifier, match.role.store.key, match.role.name, found)
 
 
 def evidence_infos(found: EntryEvidence) -> tuple[EvidenceInfo, ...]:
@@ -265,26 +255,18 @@ def evidence_infos(found: EntryEvidence) -> tuple[EvidenceInfo, ...]:
 
 def evidence_of(read_context: ReadContext, match: MemoryMatch, now: float) -> tuple[EvidenceInfo, ...]:
     """Return the states of an entry's citations. Nothing is recorded; an entry of no project has none."""
-    role = match.role
-    if global_root(role.store) is not None:
+    if global_root(match.role.store) is not None:
         return ()
-    bases = read_bases(read_context.fingerprints, role.store.key, role.name)
-    verifier = EvidenceVerifier(role.store.project, now)
-    try:
-        return evidence_infos(check_document(verifier, role.name, match.document, bases, only=match.id)[0])
-    finally:
-        verifier.close()
+    with closing(EvidenceVerifier(match.role.store.project, now)) as verifier:
+        return evidence_infos(_check_entry(read_context.fingerprints, verifier, match))
 
 
 def changed_evidence_of(read_context: ReadContext, match: MemoryMatch, now: float) -> tuple[ChangedEvidence, ...]:
     """Return the states of an entry's citations, each with the commit that changed the cited lines."""
-    role = match.role
-    if global_root(role.store) is not None:
+    if global_root(match.role.store) is not None:
         return ()
-    bases = read_bases(read_context.fingerprints, role.store.key, role.name)
-    verifier = EvidenceVerifier(role.store.project, now)
-    try:
-        (found,) = check_document(verifier, role.name, match.document, bases, only=match.id)
+    with closing(EvidenceVerifier(match.role.store.project, now)) as verifier:
+        found = _check_entry(read_context.fingerprints, verifier, match)
         listed = []
         for checked in found.citations:
             base = found.bases.get(checked.cite)
@@ -295,8 +277,14 @@ def changed_evidence_of(read_context: ReadContext, match: MemoryMatch, now: floa
                 )
             )
         return tuple(listed)
-    finally:
-        verifier.close()
+
+
+def _check_entry(
+    fingerprints: FingerprintStore | None, verifier: EvidenceVerifier, match: MemoryMatch
+) -> EntryEvidence:
+    role = match.role
+    bases = read_bases(fingerprints, role.store.key, role.name)
+    return check_document(verifier, role.name, match.document, bases, only=match.id)[0]
 
 
 def evidence_lines(evidence: Sequence[EvidenceInfo | ChangedEvidence]) -> Iterator[str]:

@@ -153,10 +153,9 @@ def mcp(context: CommandContext) -> None:
             "(or pipx install --force '.[mcp]', or pip install '.[mcp]')"
         )
     context.configure_log_file()
+    # Before the SDK is loaded, which takes long enough for a client to end.
     lifetime.end_with_signals()
-    lifetime.end_with_parent(
-        lifetime.end_process
-    )  # before the SDK is loaded, which takes long enough for a client to end
+    lifetime.end_with_parent(lifetime.end_process)
     session = server_session.ServerSession(context.paths, context.environ, context.cwd, context.now)
     try:
         server.serve(session)

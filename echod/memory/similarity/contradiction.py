@@ -137,21 +137,10 @@ _MAX_PAIRED_WORDS = 12  # in a longer part two names are not mixed up, and its p
 _MIN_NEGATED_LENGTH = 3  # letters of a word that a prefix can negate
 _MAX_ADDED_WORDS = 2
 _EMPHASIS = frozenset(
-    [
-        "stets",
-        "immer",
-        "unbedingt",
-        "toujours",
-        "siempre",
-        "sempre",
-        "altijd",
-        "alltid",
-        "zawsze",
-        "vždy",
-        "всегда",
-        "завжди",
-        "selalu",
-    ]
+    re.findall(
+        r"\S+",
+        "stets immer unbedingt toujours siempre sempre altijd alltid zawsze vždy всегда завжди selalu",
+    )
 )
 _ENGLISH_WORDS = frozenset(
     re.findall(
@@ -186,8 +175,8 @@ class Assertions(NamedTuple):
 def extract_assertions(title: str, body: str) -> Assertions:
     """Return the statements of a title and the text below it that must not differ."""
     text = f"{title}\n{body}"
-    folded = fold(text)
-    in_order = tokenize(folded)
+    folded, folded_body = fold(text), fold(body)
+    in_order, body_words = tokenize(folded), tokenize(folded_body)
     stems = [stem(word) for word in in_order]
     clauses = [tokenize(clause) for clause in _CLAUSE_END.split(_CALL.sub(r" \1 ", folded))]
     parts = chain.from_iterable(map(_split_at_conjunctions, clauses))
@@ -199,10 +188,10 @@ def extract_assertions(title: str, body: str) -> Assertions:
         stems=frozenset(stems),
         directed=frozenset(chain.from_iterable(map(_directed_triples, clauses))),
         cooccurring=frozenset(chain.from_iterable(map(_cooccurring_pairs, parts))),
-        slots=collect_slots([tokenize(normalize_numbers(fold(text))) for text in (title, body)]),
+        slots=collect_slots([tokenize(normalize_numbers(part)) for part in (fold(title), folded_body)]),
         identifiers=code_identifiers(text),
-        words=_counted(stem(word) for word in tokenize(fold(body)) if word not in _EMPHASIS),
-        is_english=folded.isascii() and not _ENGLISH_WORDS.isdisjoint(tokenize(fold(body))),
+        words=_counted(stem(word) for word in body_words if word not in _EMPHASIS),
+        is_english=folded.isascii() and not _ENGLISH_WORDS.isdisjoint(body_words),
     )
 
 
