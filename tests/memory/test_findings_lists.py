@@ -302,6 +302,11 @@ def test_a_line_of_hyphens_does_not_hide_an_entry(data: str) -> None:
         "[",
         "- a:\n",
         "no issues ",
+        "a) b c d e f\nb) b c d e f\n",
+        "title,file\n",
+        '"a,',
+        "<finding><a>",
+        "\u2192 a b c d\n",
     ],
 )
 def test_any_list_is_read_in_linear_time(unit: str) -> None:
@@ -320,7 +325,73 @@ def test_any_list_is_read_in_linear_time(unit: str) -> None:
         "F1:\n  title: The lock must be freed\nF2:\n  title: The row key lacks it\n",
         "Finding 1: The lock must be freed after each run.\n\nFinding 2: The row key lacks the region there.\n",
         "<findings>\n<finding>The lock must be freed.</finding>\n<finding>The key lacks it.</finding>\n</findings>\n",
+        "<finding><title>The lock</title><text>It must be freed.</text></finding>\n<finding><title>The key</title></finding>\n",
+        '[[findings]]\ntitle = "The lock must be freed"\n\n[[findings]]\ntitle = "The row key lacks it"\nfile = "a.py"\n',
+        "title,file,severity\nThe lock must be freed,a.py,P1\nThe row key lacks it,b.py,P2\n",
+        '\ufeffSeverity;Finding;File\r\nhigh;The lock must be freed, soon;a.py\r\nlow;"The ""key""; it lacks it";b.py\r\n',
+        "issue\tpath\nThe lock must be freed\ta.py\nThe row key lacks it\tb.py\n",
+        "# Review\n\nfinding|file\nThe lock must be freed|a.py\nThe row key lacks it|b.py\n",
+        "## Findings\n\n```csv\nid,issue,location\n1,The lock must be freed,a.py\n2,The row key lacks it,b.py\n```\n",
+        "file,finding,line\na.py,Free the lock, then the row,3\nb.py,The row key lacks it,4\n",
+        'file,finding\na.py,"The lock must be freed\nafter each run"\nb.py,The row key lacks it\n',
     ],
 )
 def test_two_findings_are_two_in_any_form(text: str) -> None:
     assert len(read_findings(text.encode(), agent="x", file_date=date(2026, 3, 2))) == 2
+
+
+LABELS = [
+    ("a)", "b)"), ("A.", "B."), ("(a)", "(b)"), ("a.", "b."), ("A:", "B:"), ("i)", "ii)"), ("I.", "II."), ("(1)", "(2)"),
+    ("[1]", "[2]"), ("1:", "2:"), ("1 -", "2 -"), ("#1", "#2"), ("**1.**", "**2.**"), ("**A)**", "**B)**"), ("\u2460", "\u2461"),
+    ("1\ufe0f\u20e3", "2\ufe0f\u20e3"), ("\u0430)", "\u0431)"), ("\u4e00\u3001", "\u4e8c\u3001"), ("\u2192", "\u2192"), ("\u2605", "\u2605"),
+    ("\u2014", "\u2014"), ("F1:", "F2:"), ("SEC-001:", "SEC-002:"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("gap", ["\n", "\n\n"], ids=["tight", "loose"])
+@pytest.mark.parametrize("labels", LABELS, ids=" ".join)
+def test_each_item_of_a_series_is_one_entry(labels: tuple[str, str], gap: str) -> None:
+    found = read(f"{labels[0]} {TWO[0]}\n   when a test fails{gap}{labels[1]} {TWO[1]}\n   - seen in CI\n")
+
+    assert [finding.title for finding in found] == TWO
+    assert ["when a test fails" in finding.text for finding in found] == [True, False]
+    assert ["seen in CI" in finding.text for finding in found] == [False, True]
+
+
+def test_signs_with_a_meaning_stay_with_their_learnings() -> None:
+    found = read(f"\u2705 {TWO[0]}\n\u274c {TWO[1]}\n")
+
+    assert [finding.text[0] for finding in found] == ["\u2705", "\u274c"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The release takes three steps:\na) build the wheel and sign it\nb) push the tag to the remote\n",
+        "A. Smith measured the pool in the spring.\nHis figures are too low for our load.\n",
+        "b) the second of the options in the proposal\nc) the third of the options in the proposal\n",
+        "Never, ever, close it twice\nFirst, second, third, and so on\n",
+        "Notes, mostly about the pool\nIt leaks, and it leaks in teardown\n",
+        "\u2192 The pool leaks in teardown of the suite\nbut only there.\n",
+    ],
+)
+def test_prose_with_letters_and_commas_is_one_learning(text: str) -> None:
+    assert len(read(text)) == 1
+
+
+def test_values_below_names_keep_their_places() -> None:
+    first, second = read(
+        'severity,finding,file,line\nP1,"Free the lock, then the row",a.py,3\nP2,The key lacks it,b.py,4\n'
+    )
+
+    assert (first.title, first.evidence, first.fields) == (
+        "Free the lock, then the row",
+        "a.py:3",
+        (("severity", "P1"),),
+    )
+    assert (second.title, second.evidence) == ("The key lacks it", "b.py:4")
+
+
+@pytest.mark.parametrize("text", ["title,file,severity\n", "finding;file\nNone;-\n"])
+def test_names_above_no_values_are_no_learning(text: str) -> None:
+    assert read(text) == ()

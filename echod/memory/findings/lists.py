@@ -4,12 +4,18 @@ A list is a list of findings if its items are statements, not names. A list belo
 ("The migration takes three steps:") belongs to that sentence, unless the sentence announces findings. Paragraphs that
 begin in bold begin a learning each, with everything below them, if there are at least two. All other text between two
 lists is one learning.
+
+Agents number and mark items in more ways than Markdown knows: `a)`, `(1)`, `F-2:`, `IV.`, `→`. Such a mark makes an
+item only in a series that counts on from the first, or at the start of several lines.
 """
 
 from __future__ import annotations
 
+import csv
 import re
-from collections.abc import Iterator, Sequence
+import unicodedata
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from echod.memory.findings.fields import ClassifiedLine, extract_fields, learning_text
@@ -22,8 +28,9 @@ from echod.memory.findings.records import (
     list_content_offset,
     opens_table,
     parse_fence,
-    read_document,
-    read_table,
+    read_data,
+    read_rows,
+    read_table_rows,
 )
 from echod.memory.findings.sections import is_boilerplate
 from echod.memory.findings.text import normalize_spaces, read_title
@@ -46,14 +53,63 @@ _NUMBERED = re.compile(
     re.IGNORECASE,
 )
 _CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
-_DATA = frozenset({"json", "jsonc", "json5", "yaml", "yml", "jsonl", "ndjson"})
+_DATA = frozenset({"json", "jsonc", "json5", "yaml", "yml", "jsonl", "ndjson", "csv", "tsv", "toml", "xml"})
+_LABEL = re.compile(
+    r"[ ]{0,3}(?:\*\*|__)?(?P<open>[(\[\uff08]?)(?P<prefix>\#|(?:[A-Z]{1,8}-?(?=\d))?)"
+    r"(?P<number>\d{1,3}|[^\W\d_]{1,4})\ufe0f?\u20e3?"
+    r"(?P<close>[ ][-\u2013\u2014](?=[ ])|[.:)\]\u3001\uff09\uff0e\uff1a]{0,2})"
+    r"(?:\*\*|__)?[.:)]?(?:[ \t]+|(?<=[\u3001\uff09\uff0e\uff1a]))(?=\S)"
+)
+_ALPHABETS = (
+    "abcdefghijklmnopqrstuvwxyz",
+    "\u0430\u0431\u0432\u0433\u0434\u0435\u0436\u0437\u0438\u043a\u043b\u043c\u043d\u043e\u043f\u0440\u0441\u0442",
+    "\u03b1\u03b2\u03b3\u03b4\u03b5\u03b6\u03b7\u03b8",
+    "\u4e00\u4e8c\u4e09\u56db\u4e94\u516d\u4e03\u516b\u4e5d\u5341",
+)
+_ROMANS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi")
+_MARK_CATEGORIES = frozenset({"So", "Sm", "Pd"})
+_CELL = re.compile(r"(?<!\\)\|")
+_MIN_TABLE_LINES = 3  # names, the rule below them, one row
+_SEPARATORS = ",;\t|"
 
 
 class _Block(NamedTuple):
-    """Consecutive lines of one kind: `item`, `table`, `data` or `text`."""
+    """Consecutive lines of one kind: `item`, `table`, `data` or `text`. `offset` is that of an item's content."""
 
     kind: str
     lines: tuple[ClassifiedLine, ...]
+    offset: int = 0
+
+
+def read_document(text: str) -> tuple[FindingRecord, ...] | None:
+    """Return the findings in a document that is nothing but data; None if it is none or not a list of findings."""
+    found = read_data(text)
+    return _read_separated(text.strip("\n").split("\n")) if found is None else found
+
+
+def _read_separated(lines: Sequence[str]) -> tuple[FindingRecord, ...] | None:
+    """Return the findings in lines of values below a line of names (CSV, whatever separates the values)."""
+    for separator in () if opens_table(lines) else _SEPARATORS:
+        if separator not in lines[0]:
+            continue
+        try:
+            head, *rows = csv.reader([line for line in lines if line.strip()], delimiter=separator, strict=True)
+        except (csv.Error, ValueError):
+            continue
+        found = read_rows(head, rows)
+        if found is not None:
+            return found
+    return None
+
+
+def _read_table(lines: Sequence[str]) -> tuple[FindingRecord, ...] | None:
+    if len(lines) < _MIN_TABLE_LINES or not opens_table(lines):
+        return _read_separated(lines)
+    return read_table_rows(_cells(lines[0]), [_cells(line) for line in lines[2:]])
+
+
+def _cells(line: str) -> list[str]:
+    return [cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip().removeprefix("|").removesuffix("|"))]
 
 
 def split_learnings(lines: Sequence[ClassifiedLine]) -> tuple[FindingRecord, ...] | None:
@@ -79,7 +135,9 @@ def split_learnings(lines: Sequence[ClassifiedLine]) -> tuple[FindingRecord, ...
                 found = tuple(_item_record(item) for item in blocks[index:end] if not _is_nothing(item))
         elif block.kind in {"table", "data"}:
             texts = [text for text, _ in block.lines]
-            found = read_table(texts) if block.kind == "table" else read_document("\n".join(texts[1:-1]))
+            found = _read_table(texts) if block.kind == "table" else read_document("\n".join(texts[1:-1]))
+        elif block.kind == "text" and len(block.lines) > 1:
+            found = _read_separated([text for text, _ in block.lines])
         if found is None:
             rest += blocks[index:end]
         else:
@@ -98,17 +156,19 @@ def split_learnings(lines: Sequence[ClassifiedLine]) -> tuple[FindingRecord, ...
 
 def _blocks(lines: Sequence[ClassifiedLine]) -> Iterator[_Block]:
     """Yield the blocks of a text in order. Blank lines and separators between blocks are left out."""
+    offsets = _item_offsets(lines)
     index = 0
     while index < len(lines):
         text, kind = lines[index]
         end = index + 1
-        if kind is LineKind.TEXT and (not text.strip() or is_thematic_break(text)):
+        if kind is LineKind.TEXT and index not in offsets and (not text.strip() or is_thematic_break(text)):
             index = end
             continue
-        if kind is LineKind.TEXT and list_content_offset(text) is not None:
-            while end < len(lines) and _continues_item(lines, end, list_content_offset(text) or 0):
+        if index in offsets:
+            offset = offsets[index]
+            while end < len(lines) and _continues_item(lines, end, offsets, offset or 2):
                 end += 1
-            block = _Block("item", tuple(lines[index:end]))
+            block = _Block("item", tuple(lines[index:end]), offset)
         elif kind is LineKind.TEXT and (
             text.lstrip().startswith("|") or opens_table([line for line, _ in lines[index : index + 2]])
         ):
@@ -124,24 +184,101 @@ def _blocks(lines: Sequence[ClassifiedLine]) -> Iterator[_Block]:
             is_data = fence is not None and fence[1].split(" ")[0].casefold() in _DATA
             block = _Block("data" if is_data else "text", tuple(lines[index:end]))
         else:
-            while end < len(lines) and _continues_paragraph(lines[end], kind):
+            while end < len(lines) and end not in offsets and _continues_paragraph(lines[end], kind):
                 end += 1
             block = _Block("text", tuple(lines[index:end]))
         yield block
         index = end
 
 
+def _item_offsets(lines: Sequence[ClassifiedLine]) -> Mapping[int, int]:
+    """Return, for each line that begins an item of a list, the offset of the item's content."""
+    offsets: dict[int, int] = {}
+    labels: defaultdict[tuple[str, ...], list[tuple[int, int, int]]] = defaultdict(list)
+    marks: dict[int, int] = {}
+    signs: set[str] = set()
+    for index, (text, kind) in enumerate(lines):
+        if kind is not LineKind.TEXT or not text.strip():
+            continue
+        offset = list_content_offset(text)
+        if offset is not None:
+            offsets[index] = offset
+            continue
+        label = _LABEL.match(text)
+        if label is not None:
+            keeps_label = label["prefix"].strip("#") != ""
+            for form, number in _ordinals(label):
+                labels[form].append((number, index, 0 if keeps_label else label.end()))
+        elif (mark := _mark_length(text)) is not None:
+            marks[index] = mark
+            signs.add(text[:mark].strip())
+    for series in labels.values():
+        offsets.update(_counted(series))
+    is_nested = all(indent_width(lines[index][0]) > 1 for index in offsets)
+    if len(marks) >= _MIN_ITEMS and is_nested:
+        # Different signs, such as a tick and a cross, have a meaning, and stay in the text.
+        offsets.update(marks if len(signs) == 1 else dict.fromkeys(marks, 0))
+    return offsets
+
+
+def _ordinals(label: re.Match[str]) -> Iterator[tuple[tuple[str, ...], int]]:
+    """Yield each series that a label may belong to, by its form, and the label's number in it."""
+    word, prefix, close = label["number"], label["prefix"], label["close"]
+    form = (label["open"], prefix, close)
+    circled = unicodedata.digit(word, 0) if len(word) == 1 else 0
+    if not (close or prefix or circled or "\u20e3" in label[0]):
+        return
+    if word.isdecimal() or circled:
+        yield (*form, "number"), circled or int(word)
+        return
+    if prefix:
+        return
+    case = "upper" if word.isupper() else "lower"
+    lower = word.lower()
+    for alphabet in _ALPHABETS:
+        if len(lower) == 1 and lower in alphabet:
+            yield (*form, case, alphabet), alphabet.index(lower) + 1
+    if lower in _ROMANS:
+        yield (*form, case, "roman"), _ROMANS.index(lower) + 1
+
+
+def _counted(series: Sequence[tuple[int, int, int]]) -> Iterator[tuple[int, int]]:
+    """Yield line and offset of the labels that count on from one, at least two of them."""
+    run: list[tuple[int, int]] = []
+    for number, index, offset in series:
+        if number == len(run) + 1:
+            run.append((index, offset))
+        elif number == 1:
+            yield from run if len(run) >= _MIN_ITEMS else ()
+            run = [(index, offset)]
+    yield from run if len(run) >= _MIN_ITEMS else ()
+
+
+def _mark_length(line: str) -> int | None:
+    """Return where the text begins after a sign that can mark an item (an arrow, a star, a tick); None without one."""
+    indent = indent_width(line)
+    mark, space, rest = line[indent:].partition(" ")
+    signs = mark.replace("\ufe0f", "")
+    if indent > 3 or not rest.strip() or len(signs) != 1 or unicodedata.category(signs) not in _MARK_CATEGORIES:  # noqa: PLR2004 - more is code
+        return None
+    if signs in "+=<>|~":
+        return None
+    return indent + len(mark) + len(space)
+
+
 def _is_row(line: str, mark: str) -> bool:
     return "|" in line and line.lstrip().startswith(mark)
 
 
-def _continues_item(lines: Sequence[ClassifiedLine], index: int, offset: int) -> bool:
+def _continues_item(lines: Sequence[ClassifiedLine], index: int, offsets: Mapping[int, int], offset: int) -> bool:
     text, kind = lines[index]
     if kind is not LineKind.TEXT:
         return kind is LineKind.NESTED or indent_width(text) >= min(offset, 2) or not text.strip()
     if text.strip():
         # A line without a blank line before it continues the item's paragraph.
-        return list_content_offset(text) is None and bool(lines[index - 1][0].strip()) and not is_thematic_break(text)
+        if indent_width(text) >= min(offset, 2):
+            return True
+        return index not in offsets and bool(lines[index - 1][0].strip()) and not is_thematic_break(text)
     return any(
         later_kind in {LineKind.NESTED, LineKind.CODE} and indent_width(later) > 0
         for later, later_kind in lines[index + 1 : index + 2]
@@ -199,8 +336,7 @@ def _is_nothing(item: _Block) -> bool:
 
 
 def _content(item: _Block) -> str:
-    first = item.lines[0][0]
-    head = first[list_content_offset(first) or 0 :]
+    head = item.lines[0][0][item.offset :]
     own = [
         text.strip()
         for text, kind in item.lines[1:]
@@ -210,8 +346,7 @@ def _content(item: _Block) -> str:
 
 
 def _item_record(item: _Block) -> FindingRecord:
-    first = item.lines[0][0]
-    offset = list_content_offset(first) or 0
+    first, offset = item.lines[0][0], item.offset
     lines = [(_CHECKBOX.sub("", first[offset:], count=1), LineKind.TEXT)]
     for text, kind in item.lines[1:]:
         dedented = text[min(offset, indent_width(text)) :]

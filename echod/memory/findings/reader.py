@@ -23,7 +23,7 @@ from echod.memory.findings.fields import (
     is_metadata_comment,
     learning_text,
 )
-from echod.memory.findings.lists import split_learnings
+from echod.memory.findings.lists import read_document, split_learnings
 from echod.memory.findings.nothing import (
     is_bare_nothing,
     is_report_heading,
@@ -31,7 +31,7 @@ from echod.memory.findings.nothing import (
     merely_reports,
     reports_nothing,
 )
-from echod.memory.findings.records import FindingRecord, classify_lines, read_document
+from echod.memory.findings.records import FindingRecord, classify_lines
 from echod.memory.findings.sections import (
     DocumentTitle,
     FindingsSection,

@@ -12,10 +12,11 @@ in both. This module looks at one line at a time; `sections` decides which lines
 
 from __future__ import annotations
 
+import html
 import json
 import re
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -25,6 +26,8 @@ from echod.memory.findings.nothing import reports_nothing
 from echod.memory.findings.text import normalize_spaces, read_field, read_title
 
 with lazy_imports(__name__):
+    import tomllib
+
     import yaml
 
 _TITLES = (
@@ -45,30 +48,11 @@ _FIELDS = frozenset(
     "tags", "domain", "type", "kind", "status", "role", "agent", "id"]
 )  # fmt: skip
 _NUMBERS = frozenset({"#", "no", "nr", "num", "number", "id", "n"})
+_NAMES = frozenset({*_TITLES, *_TEXTS, *_FILES, *_LINES, *_FIELDS, *_NUMBERS})
 _LISTS = frozenset(
-    [
-        "findings",
-        "finding",
-        "issues",
-        "learnings",
-        "lessons",
-        "entries",
-        "results",
-        "observations",
-        "items",
-        "patterns",
-        "insights",
-        "problems",
-        "memories",
-        "echoes",
-        "notes",
-        "data",
-        "records",
-        "bugs",
-        "recommendations",
-        "takeaways",
-    ]
-)
+    ["findings", "finding", "issues", "learnings", "lessons", "entries", "results", "observations", "items", "patterns",
+    "insights", "problems", "memories", "echoes", "notes", "data", "records", "bugs", "recommendations", "takeaways"]
+)  # fmt: skip
 _MAX_YAML = 100_000  # characters; its reader is slow
 _MAX_ROWS = 5_000
 _MAX_DEPTH = 3  # levels around a list of findings
@@ -78,10 +62,11 @@ _YAML_START = re.compile(
     r"(?:- {1,8}[A-Za-z][\w -]{0,40}:(?: |\n)|[A-Za-z][\w ]{0,40}:[ \t]{0,8}\n|(?<=---\n)title: )"
 )
 _ELEMENT = re.compile(
-    r"<(?P<tag>finding|learning|lesson|issue|observation|insight)\b(?P<attributes>[^<>]{0,400}+)>(?P<text>[^<]*+)</(?P=tag)>"
+    r"<(?P<tag>finding|learning|lesson|issue|observation|insight)\b(?P<attributes>[^<>]{0,400}+)>"
+    r"(?P<text>(?:[^<]++|<(?P<child>[a-z_-]{1,30}+)>[^<]*+</(?P=child)>)*+)</(?P=tag)>"
 )
+_CHILD = re.compile(r"<([a-z_-]{1,30})>([^<]*+)</\1>")
 _ATTRIBUTE = re.compile(r"(severity|file|confidence|layer|source|category|id)=[\"']([^\"']{1,200})[\"']")
-_CELL = re.compile(r"(?<!\\)\|")
 _RULE = re.compile(r"[ \t]*+\|?+[ \t]*+:?+-++:?+[ \t]*+(?:\|[ \t]*+:?+-++:?+[ \t]*+)*+\|?+[ \t]*+")
 
 
@@ -93,22 +78,22 @@ class FindingRecord(NamedTuple):
     text: str
 
 
-def read_document(text: str) -> tuple[FindingRecord, ...] | None:
-    """Return the findings in a JSON or YAML document; None if it is none or not a list of findings."""
+def read_data(text: str) -> tuple[FindingRecord, ...] | None:
+    """Return the findings in JSON, YAML, TOML or elements; None if the text is none of them or no list of findings."""
     bare = text.strip()
     if bare[:1] in {"[", "{"}:
-        try:
-            return _findings(json.loads(bare))
-        except (ValueError, RecursionError):
-            lines = [line for line in bare.split("\n") if line.strip()]
-            return _read_json_lines(lines) if len(lines) > 1 else None
+        for parse in (json.loads, _json_lines, tomllib.loads):
+            found = _parsed(parse, bare)
+            if found is not None:
+                return found
+        return None
     if bare[:1] == "<":
         return _read_elements(bare)
     if len(bare) > _MAX_YAML or not _YAML_START.match(bare) or _ALIAS.search(bare):
         return None
 
     try:
-        # The loader in C reads ten times as fast. Both construct nothing but plain values.
+        # The loader in C reads ten times as fast. Both construct only plain values.
         loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
         documents = list(yaml.load_all(bare, Loader=loader))
         if len(documents) == 1:
@@ -127,16 +112,27 @@ def _read_elements(text: str) -> tuple[FindingRecord, ...] | None:
     for element in _ELEMENT.finditer(text):
         rest += text[done : element.start()]
         done = element.end()
-        records.append(FindingRecord(None, tuple(_ATTRIBUTE.findall(element["attributes"])), element["text"].strip()))
+        attributes = tuple(_ATTRIBUTE.findall(element["attributes"]))
+        children = {_name(name): value for name, value in _CHILD.findall(element["text"])}
+        if children and not _CHILD.sub("", element["text"]).strip() and _is_finding(children):
+            record = _record({name: html.unescape(value) for name, value in children.items()})
+            records.append(record._replace(fields=(*attributes, *record.fields)))
+        else:
+            records.append(FindingRecord(None, attributes, element["text"].strip()))
     is_all = re.fullmatch(r"\s*(?:<\w{1,20}>)?\s*(?:</\w{1,20}>)?\s*", rest + text[done:])
-    return tuple(record for record in records if record.text) if records and is_all else None
+    return tuple(record for record in records if record.text or record.title) if records and is_all else None
 
 
-def _read_json_lines(lines: Sequence[str]) -> tuple[FindingRecord, ...] | None:
+def _parsed(parse: Callable[[str], object], text: str) -> tuple[FindingRecord, ...] | None:
     try:
-        return _findings([json.loads(line) for line in lines])
+        return _findings(parse(text))
     except (ValueError, RecursionError):
         return None
+
+
+def _json_lines(text: str) -> object:
+    lines = [line for line in text.split("\n") if line.strip()]
+    return [json.loads(line) for line in lines] if len(lines) > 1 else None
 
 
 def _findings(value: object, depth: int = 0) -> tuple[FindingRecord, ...] | None:
@@ -268,16 +264,32 @@ def _plain(value: object) -> str:
     return str(value)
 
 
-def read_table(lines: Sequence[str]) -> tuple[FindingRecord, ...] | None:
-    """Return the findings in the rows of a table; None if its columns are not those of findings."""
-    if len(lines) < 3 or len(lines) > _MAX_ROWS or not _RULE.fullmatch(lines[1]):  # noqa: PLR2004 - head, rule, one row
+def read_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[FindingRecord, ...] | None:
+    """Return the findings in rows of values below a row of names; None unless these are names that findings have.
+
+    Values that were not quoted and hold the separator make a row too long. The text takes what is too much.
+    """
+    names = [_name(cell) for cell in head]
+    known = [name for name in names if name in _NAMES]
+    if len(known) < 2 or len(known) * 2 < len(names):  # noqa: PLR2004 - one word may be prose
         return None
-    names = [_name(cell.strip("*_` ")) for cell in _cells(lines[0])]
-    if len(set(names)) < len(names) or not any(name in {*_TITLES, *_TEXTS} for name in names):
+    if not rows:
+        return () if len(known) == len(names) > 2 else None  # noqa: PLR2004 - a sentence may begin so
+    last = max((index for index, name in enumerate(names) if name in {*_TITLES, *_TEXTS}), default=0)
+    fitted = []
+    for row in rows:
+        extra = max(len(row) - len(names), 0)
+        fitted.append([*row[:last], ", ".join(map(str.strip, row[last : last + extra + 1])), *row[last + extra + 1 :]])
+    return None if any(len(row) < 2 for row in rows) else read_table_rows(names, fitted)  # noqa: PLR2004 - a sentence, not a row
+
+
+def read_table_rows(head: Sequence[str], rows: Sequence[Sequence[str]]) -> tuple[FindingRecord, ...] | None:
+    """Return the findings in the rows of a table; None if its columns are not those of findings."""
+    names = [_name(cell) for cell in head]
+    if len(rows) > _MAX_ROWS or len(set(names)) < len(names) or not any(name in {*_TITLES, *_TEXTS} for name in names):
         return None
     records = []
-    for line in lines[2:]:
-        cells = _cells(line)
+    for cells in rows:
         if len(cells) > len(names):
             return None
         row = {name: cell for name, cell in zip(names, cells, strict=False) if cell and name}
@@ -292,10 +304,6 @@ def read_table(lines: Sequence[str]) -> tuple[FindingRecord, ...] | None:
 def opens_table(lines: Sequence[str]) -> bool:
     """Return whether the first of these lines is the head of a table: cells above a rule."""
     return len(lines) > 1 and "|" in lines[0] and "|" in lines[1] and _RULE.fullmatch(lines[1]) is not None
-
-
-def _cells(line: str) -> list[str]:
-    return [cell.strip().replace("\\|", "|") for cell in _CELL.split(line.strip().removeprefix("|").removesuffix("|"))]
 
 
 BOLD_LEVEL = 7
