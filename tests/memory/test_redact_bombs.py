@@ -20,6 +20,8 @@ UNITS = [
     "-----BEGIN PRIVATE" + " KEY-----\n" + "A" * 40 + "\n", "-----", "A" * 64 + "\n", "- **evidence**: ", "evidence: a@b.co\n ",
     "a@", "a@b.", "aaaa.", "x", "0", "a1", " ", "\n", "\t", "\u200b", "\uff41", "\\", "\\n", '"', "'", "`", "[REDACTED:",
     "[REDACTED:token]", "password: aB3x9Kq2 ", "password=a;", "access token of the value in the ", "&a=", "<a", "\uffff",
+    "name: a value: ", "key=", 'name="a" value=', 'auth("a",', "auth(a,", "login(", "connect(a,a,", "password for a ", "password was set to ",
+    "recovery code: a1b2-", "a1b2-", "mnemonic abc ", "convertto-securestring '", "username a password ",
 ]  # fmt: skip
 
 

@@ -1,4 +1,6 @@
-"""Find credentials in command lines of well-known programs: `docker login -p ...`, `mysql -p...`, `curl -u u:...`.
+"""Find credentials by their position in command lines of well-known programs, in calls, and beside a name.
+
+`docker login -p ...`, `mysql -p...`, `curl -u u:...`; `HTTPBasicAuth("bob", "...")`; `{name: DB_PASSWORD, value: ...}`.
 
 The same option means other things to other programs: `-p` is a port, a path, a patch or a password, `-u` a user,
 a URL or UTC. An option counts only behind its program and within its command, which ends at a pipe, a semicolon, a
@@ -13,16 +15,20 @@ from functools import cache
 from typing import NamedTuple
 
 from echod.memory.redact.plausibility import (
+    ValueContext,
+    classify_name,
     has_mixed_run,
     is_code,
     is_descriptive_word,
     is_placeholder,
+    is_secret,
+    is_strange,
     is_strong_password,
     is_url_or_path,
     is_word,
     looks_random,
 )
-from echod.memory.redact.spans import Secret, find_all, without_overlaps
+from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
 _MAX_COMMAND_LENGTH = 400
 _MIN_TOKEN_LENGTH = 16
@@ -129,6 +135,16 @@ CLIENT_PATTERNS = (
     _client("password", "influx dsmadmc", rf"(?<=[ \t\n])-password(?:=|{_GAP}){_VALUE}"),
     _client("password", "vsql", _option("w"), _is_given_secret),
     _client("password", "db2", _positional("using"), _is_given_secret),
+    _client("password", "ssh-keygen", _option("N|P"), _is_given_secret),
+    _client("password", "pdftotext pdfimages pdftoppm", rf"(?<=[ \t\n])-[uo]pw{_GAP}{_VALUE}"),
+    _client("password", "mount mount.cifs", _login("o", "%")),
+    _client("password", "winrs", rf"(?<=[ \t\n])[-/]p(?:assword)?:{_ATTACHED}"),
+    _client(
+        "secret", "gh", rf"secret{_GAP}set\b{_ANY_WORDS}{_GAP}(?:-b|--body)(?:=|{_GAP})?{_VALUE}", _is_given_secret
+    ),
+    _client("secret", "aws", rf"(?<=[ \t\n])--secret-string(?:=|{_GAP}){_VALUE}", is_strange),
+    _client("secret", "aws", rf"put-parameter\b{_ANY_WORDS}{_GAP}--value(?:=|{_GAP}){_VALUE}", is_strange),
+    _client("password", "net", rf"user{_GAP}[^\s/\uffff]{{1,64}}{_GAP}{_VALUE}(?=[ \t]*(?:$|[`\"')]))", is_strange),
     _client("password", "pdftk", _positional("(?:input_pw|user_pw|owner_pw)"), _is_given),
     _client("password", "rclone", _positional("(?:pass|password)"), _is_given_secret),
     _client("password", "nmcli", _positional("(?:password|wifi-sec.psk)"), _is_given),
@@ -232,15 +248,20 @@ _PIPED = (
         r"[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd\b"
     ),
     re.compile(
-        rf"\b(?:echo|printf)[ \t]+(?:-n[ \t]+)?{_VALUE}[ \t]*\|[ \t]*"
+        rf"\b(?:echo|printf)[ \t]+(?:-n[ \t]+|[\"']?%s[\"']?[ \t]+)?{_VALUE}[ \t]*\|[ \t]*"
         r"(?:sudo[ \t]+(?:-S|--stdin)\b|[^\n|\uffff]{1,160}--(?:password-stdin|with-token|passphrase-fd[ =]0|stdin)\b"
+        r"|(?:docker|gcloud|wrangler|gh|fly|podman|kubectl)[ \t]+[^\n|\uffff]{0,60}\bsecrets?\b"
         r"|(?:kinit|passwd|smbpasswd|vncpasswd|cryptsetup|pass)\b)"
     ),
     re.compile(
-        r"\b(?:chpasswd|passwd|vncpasswd|kinit|sudo|gh|glab|docker|cryptsetup|gpg)\b[^\n|<\uffff]{0,160}<<<[ \t]*"
+        r"\b(?:chpasswd|passwd|vncpasswd|kinit|sudo|gh|glab|docker|cryptsetup|gpg|wrangler|fly)\b"
+        r"[^\n|<\uffff]{0,160}<<<[ \t]*"
         rf"(?:(?<=[ \t<])[\"']?[\w.-]{{1,64}}:(?P<login>[^\s\"'`|\uffff]{{3,128}})|{_VALUE})"
     ),
-    re.compile(rf"--password-file(?:=|[ \t]+)<\([ \t]*(?:echo|printf)[ \t]+{_VALUE}"),
+    re.compile(
+        rf"(?:--password-file|\bsecrets?[ \t]+create[ \t]+[^\n<\uffff]{{1,80}})(?:=|[ \t]*)"
+        rf"<\([ \t]*(?:echo|printf)[ \t]+{_VALUE}"
+    ),
 )
 # A login behind an option of a program that is not known, if the password can be nothing else.
 _UNKNOWN_LOGIN = re.compile(
@@ -248,9 +269,46 @@ _UNKNOWN_LOGIN = re.compile(
 )
 
 
+_CALL = re.compile(
+    r"[a-z]{0,12}[ \t]{0,2}=?[ \t]{0,2}\((?:[ \t\n]{0,8}[^\s,()\uffff]{1,120},){0,2}?"
+    r"[ \t\n]{0,8}[bru]?[\"'][^\"'\n\uffff]{1,64}[\"'],[ \t\n]{0,8}[bru]?"
+    r"[\"'](?P<bare>[^\"'\s\uffff]{6,128})[\"'][ \t]{0,2}[,)]"
+)
+_CALLED_WORDS = ("auth", "login", "credential", "connect", "getconnection", "pdo")
+_SECURE_STRING = re.compile(
+    r"convertto-securestring[ \t]{1,2}(?:-string[ \t]{1,2})?[\"'](?P<bare>[^\"'\n\uffff]{1,128})[\"']"
+)
+# - name: DB_PASSWORD, value: ...; <entry key="password">...</entry>
+_PAIR = re.compile(
+    r"(?:name|key)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?(?P<name>[\w.:/-]{2,64})\\?[\"']?"
+    r"(?:[ \t]{0,4}[,;]?[ \t]{0,4}\n?[ \t>]{0,24}\\?[\"']?value\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?"
+    r"(?P<value>[^\s\"'<>,;}\\\uffff]{3,256})|[ \t]{0,2}>[ \t\n]{0,8}(?:<value>)?(?P<text>[^<\s\uffff]{3,256})</)",
+    re.IGNORECASE,
+)
+
+
 def find_command_credentials(text: str) -> list[Secret]:
-    """Return every credential that a command line gives to a well-known program."""
-    return without_overlaps(_iter_credentials(text))
+    """Return every credential that a command line, a call or a pair of name and value gives away by its position."""
+    return without_overlaps((*_iter_credentials(text), *_iter_arguments(text, lower_same_length(text))))
+
+
+def _iter_arguments(text: str, lower: str) -> Iterator[Secret]:
+    if "value" in lower or "</" in lower:
+        for word in ("name", "key"):
+            for at in find_all(lower, word):
+                pair = _PAIR.match(text, at)
+                name = pair and classify_name(pair["name"])
+                if pair and name and is_secret(pair[pair.lastgroup or 0], name.strength, ValueContext.FIELD):
+                    yield Secret(name.kind, *pair.span(pair.lastgroup or 0))
+    for word in _CALLED_WORDS if "(" in text else ():
+        for at in find_all(lower, word):
+            call = _CALL.match(lower, at + len(word))
+            if call is not None and is_strange(text[slice(*call.span("bare"))]):
+                yield Secret("password", *call.span("bare"))
+    for at in find_all(lower, "convertto-securestring"):
+        given = _SECURE_STRING.match(lower, at)
+        if given is not None and _is_given(text[slice(*given.span("bare"))]):
+            yield Secret("password", *given.span("bare"))
 
 
 def _iter_credentials(text: str) -> Iterator[Secret]:
@@ -272,7 +330,7 @@ def _iter_credentials(text: str) -> Iterator[Secret]:
                 done = start if command is None else command.end()
                 if name not in _NEEDS_LOGIN or _LOGIN_WORD.search(text, start, done):
                     yield from _credentials_of(name, text, start, done)
-    if "<<<" in text or "--password-file" in text or ("|" in text and ("echo" in text or "printf" in text)):
+    if "<<<" in text or "<(" in text or ("|" in text and ("echo" in text or "printf" in text)):
         for pattern in _PIPED:
             for match in pattern.finditer(text):
                 yield from _secret("password", match, _is_given)

@@ -1,11 +1,8 @@
 """Find secrets that their surroundings give away: the layout of a file (netrc, cookies, tables), or a name.
 
-A secret is within one line here too. Its name may be in lines above it: `machine` in a netrc file, the head
-of a table. Every step reads a bounded number of characters around a place that is found by plain search.
-
-Also in prose: "the access token is ...". The search first finds the places of such a word, then the whole name, then
-what joins it to a value, then the value. `plausibility` rates name and value. All of that is within one line, and every
-step reads a bounded number of characters.
+A secret is within one line here too. Its name may be in lines above it: `machine` in a netrc file, the head of a
+table. Also in prose: "the access token is ...". The search finds the places of such a word, then the whole name, what
+joins it to a value, and the value. `plausibility` rates both. Every step reads a bounded number of characters.
 """
 
 from __future__ import annotations
@@ -24,6 +21,7 @@ from echod.memory.redact.plausibility import (
     is_hex,
     is_placeholder,
     is_secret,
+    is_strange,
     is_strong_password,
     is_url_or_path,
     is_uuid,
@@ -86,7 +84,6 @@ _SEPARATED_HEAD = re.compile(
     r"^[\w.-]{1,30}(?P<separator>[,;\t])[\w. -]{1,30}(?:(?P=separator)[\w. -]{1,30}){0,20}$", re.MULTILINE
 )
 _MAX_LOGIN_DISTANCE = 60
-_MIN_STRANGE_LENGTH = 8
 _PROSE_LOGIN = re.compile(
     r"(?<![\w./:@-])[A-Za-z][\w.@-]{0,63}[`\"']?(?:[ \t]?/[ \t]?"
     r"|:[ \t]?)[`\"']?(?P<value>[^\s`\"'/:,;()<>|\uffff]{6,64})"
@@ -105,6 +102,12 @@ _FOREIGN_VALUE = re.compile(
     r"[*_`]{0,2}[ \t]{0,2}(?:[:=\uff1a]|\b(?:ist|lautet|es|est|\u00e9"
     r"|\u00e8|is|jest|\u00e4r|er|je)\b|\u662f|\u4e3a|\u306f|\ub294|\u2014)"
     r"[*_]{0,2}[ \t]{0,2}[`\"']?(?P<value>[^\s`\"',;()<>|\uffff]{6,64})"
+)
+_DESCRIBED = re.compile(
+    r"[\"'`*_]{0,2}[ \t](?:(?:for|of|on|to|at)[ \t](?:[\w@.'`-]{1,40}[ \t]){0,4}?"
+    r"[\w@.'`-]{1,40}[ \t]{0,2}(?::|=|->|\bis\b|\bwas\b)"
+    r"|(?:(?:was|is|has been)[ \t])?(?:re)?(?:set|changed|rotated)[ \t]to)"
+    r"[*_]{0,2}[ \t]{1,2}[`\"']?(?P<value>[^\s`\"',;()<>|\uffff]{6,64})"
 )
 _CELL_MARKS = " \t*_`\"'"
 
@@ -128,6 +131,7 @@ def _iter_layout_secrets(text: str) -> Iterator[Secret]:
     if "," in text or ";" in text or "\t" in text:
         yield from _separated_tables(text)
     yield from _logins_in_prose(text, lower)
+    yield from _described_passwords(text, lower)
     yield from _foreign_passwords(text, lower)
 
 
@@ -240,24 +244,24 @@ def _logins_in_prose(text: str, lower: str) -> Iterator[Secret]:
             end = min(len(text), at + 2 * _MAX_LOGIN_DISTANCE) if end < 0 else end
             match = _PROSE_LOGIN.search(text, start, end)
             is_whole = match is not None and (match.end() < end or end == len(text) or text[end] == "\n")
-            if match is not None and is_whole and _is_strange(match["value"]):
+            if match is not None and is_whole and is_strange(match["value"]):
                 yield Secret("password", *match.span("value"))
+
+
+def _described_passwords(text: str, lower: str) -> Iterator[Secret]:
+    """Yield the password of `Password for bob: ...` and `the password was changed to ...`."""
+    for at in find_all(lower, "password"):
+        match = _DESCRIBED.match(text, at + len("password"))
+        if match and is_strange(match["value"]):
+            yield Secret("password", *match.span("value"))
 
 
 def _foreign_passwords(text: str, lower: str) -> Iterator[Secret]:
     for word in _FOREIGN_WORDS:
         for at in find_all(lower, word):
             match = _FOREIGN_VALUE.match(text, at + len(word))
-            if match and _is_strange(match["value"]):
+            if match and is_strange(match["value"]):
                 yield Secret("password", *match.span("value"))
-
-
-def _is_strange(value: str) -> bool:
-    """Return whether a value is hardly a name: it mixes letters with digits and looks random, or has signs as well."""
-    if not is_strong_password(value) or is_placeholder(value) or is_url_or_path(value):
-        return False
-    has_signs = any(sign in value for sign in "!#$%^&*+?~=@")
-    return has_signs or looks_random(value, min_length=_MIN_STRANGE_LENGTH)
 
 
 def _end_of_table(text: str, position: int) -> int:
@@ -396,7 +400,7 @@ def _find_value(text: str, stem_start: int, name_end: int, done: int) -> Secret 
     start = _start_of_name(text, stem_start, done)
     is_option = text.startswith("--", start) or text[max(0, start - 7) : start].endswith(("setenv ", "setx "))
     match = assignment or (_OPTION_VALUE if is_option else _PROSE_VALUE).match(text, name_end)
-    if match is None and (match := _PROSE_PASSWORD.match(text, name_end)) and not _is_strange(match["value"]):
+    if match is None and (match := _PROSE_PASSWORD.match(text, name_end)) and not is_strange(match["value"]):
         return None
     if match is None:
         return None

@@ -105,7 +105,7 @@ TOKEN_PATTERNS = (
     _token("slack-webhook", "hooks.slack.com/", r"(?:services|workflows|triggers)/[A-Za-z0-9/_-]{20,}"),
     _token("sendgrid-key", "SG.", r"[A-Za-z0-9_-]{16,32}\.[A-Za-z0-9_-]{32,}"),
     _token("npm-token", "npm_", r"[A-Za-z0-9]{30,}"),
-    _fixed_length_token("huggingface-token", "hf_ api_org_", r"[A-Za-z0-9]{34,40}"),
+    _fixed_length_token("huggingface-token", "hf_ api_org_", r"[A-Za-z0-9]{34}"),
     _token("google-api-key", "AIza", r"[A-Za-z0-9_-]{30,}"),
     _token("google-oauth-token", "ya29.", r"[A-Za-z0-9_-]{20,}"),
     _token("google-oauth-secret", "GOCSPX-", r"[A-Za-z0-9_-]{20,}"),
@@ -120,7 +120,7 @@ TOKEN_PATTERNS = (
     _token("api-key", "r8_", r"[A-Za-z0-9]{30,}"),  # Replicate
     _token("api-key", "sk-or-v1-", r"[a-f0-9]{40,}"),  # OpenRouter
     _token("api-key", "figd_", r"[A-Za-z0-9_-]{30,}"),  # Figma
-    _token("api-key", "ntn_", r"[A-Za-z0-9]{40,}"),  # Notion
+    _token("api-key", "ntn_", r"[0-9]{11}[A-Za-z0-9]{35}"),  # Notion
     _token("api-key", "lin_api_", r"[A-Za-z0-9]{30,}"),  # Linear
     _token("api-key", "shpat_ shpca_ shppa_ shpss_", r"[A-Za-z0-9]{30,}"),  # Shopify
     _token("api-key", "tskey-", r"[a-z]{2,12}-[A-Za-z0-9]{8,40}-[A-Za-z0-9]{16,}"),  # Tailscale
@@ -203,6 +203,10 @@ def _is_header_credential(value: str) -> bool:
     return len(value) >= _MIN_WORD_TOKEN_LENGTH or looks_random(value, min_length=_MIN_TOKEN_LENGTH)
 
 
+def _is_mixed(value: str) -> bool:
+    return has_mixed_run(value, min_length=4)
+
+
 def _is_not_placeholder(value: str) -> bool:
     return not is_placeholder(value)
 
@@ -246,9 +250,39 @@ CREDENTIAL_PATTERNS = (
     _credential_pattern("password", ("_auth",), rf"_auth[ \t]{{0,2}}[=:][ \t]{{0,2}}[\"']?{_ENCODED}", _is_basic_login),
     # ~/.docker/config.json
     _credential_pattern("password", ('"auth"',), rf'"auth"[ \t]{{0,4}}:[ \t]{{0,4}}"{_ENCODED}', _is_basic_login),
-    # redis.conf
+    # redis.conf, slapd.conf, ldap.conf, the settings of network devices
     _credential_pattern(
-        "password", ("requirepass ", "masterauth "), rf"[a-z]{{8,12}}[ \t]{{1,8}}[\"']?{_ARGUMENT}", is_strong_password
+        "password",
+        ("requirepass ", "masterauth ", "rootpw ", "bindpw ", "server community "),
+        rf"[a-z ]{{6,20}}[ \t]{{1,8}}[\"']?{_ARGUMENT}",
+        is_strong_password,
+    ),
+    _credential_pattern(
+        "password",
+        ("username ",),
+        rf"username [^\s\uffff]{{1,64}} (?:privilege \d{{1,2}} )?(?:password|secret) (?:[057] )?{_ARGUMENT}",
+        is_strong_password,
+    ),
+    _credential_pattern(
+        "password",
+        ("set password for ",),
+        rf"set password for [^=\n\uffff]{{1,80}}=[ \t]{{0,2}}(?:password\()?[\"']{_ARGUMENT}",
+        _is_not_placeholder,
+    ),
+    # 8f3k-29dk-x02m, and the words from which a wallet is restored
+    _credential_pattern(
+        "password",
+        ("recovery code", "backup code", "2fa code"),
+        r"(?:recovery|backup|2fa) codes?[*`\"']{0,2}[ \t]{0,2}[:=][*]{0,2}[ \t]{0,2}[`\"']?"
+        r"(?P<value>(?:[a-z0-9]{4,6}(?:-[a-z0-9]{4,6}){1,7}(?:,?[ ])?){1,10})(?![\w-])",
+        _is_mixed,
+    ),
+    _credential_pattern(
+        "secret",
+        ("seed phrase", "mnemonic", "recovery phrase"),
+        r"(?:seed phrase|mnemonic|recovery phrase)(?:[ \t]is)?[*`\"']{0,2}[ \t]{0,2}[:= ][*]{0,2}[ \t]{0,2}[`\"']?"
+        r"(?P<value>[a-z]{3,8}(?:[ ][a-z]{3,8}){11,23})(?=[`\"'.]?[ \t]{0,4}(?:\n|$))",
+        str.islower,
     ),
     # CREATE USER shop IDENTIFIED BY '...', ALTER ROLE shop PASSWORD '...'
     _credential_pattern(
@@ -278,7 +312,7 @@ def find_keyword_credentials(text: str) -> list[Secret]:
         for credential in CREDENTIAL_PATTERNS
         for keyword in credential.keywords
         for at in find_all(lower, keyword)
-        if (match := credential.pattern.match(text, at)) and credential.accepts(value := match["value"].rstrip(".,:"))
+        if (match := credential.pattern.match(text, at)) and credential.accepts(value := match["value"].rstrip(".,: "))
     )
 
 
@@ -311,10 +345,8 @@ PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
     ("api-key", "bot", r"[0-9]{8,10}:[A-Za-z0-9_-]{35}"),
     ("api-key", _DISCORD, r"[0-9]{17,20}/[A-Za-z0-9_-]{60,}"),
     ("api-key", "ATATT3x ATCTT3x ATBB ATCTT3", r"[A-Za-z0-9_=-]{24,}"),
-    ("api-key", "sb_secret_ sbp_", r"[A-Za-z0-9_-]{20,}"),
     ("api-key", "AQ.", r"[A-Za-z0-9_-]{35,}"),
-    ("api-key", "pplx-", r"[A-Za-z0-9]{32,}"),  # Perplexity
-    ("api-key", "nvapi-", r"[A-Za-z0-9_-]{40,}"),  # NVIDIA
+    ("api-key", "nvapi- CFPAT- tfp_", r"[A-Za-z0-9_-]{40,}"),  # NVIDIA, Contentful, Typeform
     ("api-key", "pcsk_ csk-", r"[A-Za-z0-9_]{40,}"),  # Pinecone, Cerebras
     ("api-key", "tvly-", r"(?:(?:dev|prod)-)?[A-Za-z0-9_-]{30,}"),  # Tavily
     ("api-key", "tgp_v1_ jina_ apify_api_ napi_", r"[A-Za-z0-9_-]{30,}"),  # Together, Jina, Apify, Neon
@@ -322,43 +354,37 @@ PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
     ("api-key", "phx_", r"[A-Za-z0-9_]{30,}"),  # PostHog, personal
     ("api-key", "NRAK- PMAK-", r"[A-Za-z0-9-]{27,}"),  # New Relic, Postman
     ("api-key", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=-]{40,}"),  # Sentry
-    ("api-key", "sqp_ squ_ sqa_", r"[a-f0-9]{40}"),  # SonarQube
-    ("api-key", "pul-", r"[a-f0-9]{40}"),  # Pulumi
+    # SonarQube, Pulumi, Buildkite, Shippo, E2B
+    ("api-key", "sqp_ squ_ sqa_ pul- bkua_ shippo_live_ shippo_test_ e2b_", r"[a-f0-9]{40}"),
     ("api-key", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[A-Za-z0-9._-]{38,}"),  # Doppler
     ("api-key", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[A-Za-z0-9_.-]{30,}"),  # PlanetScale
     ("api-key", "nfp_ nfc_ nfo_ nfu_ nfb_", r"[A-Za-z0-9]{36,}"),  # Netlify
-    ("api-key", "rnd_", r"[A-Za-z0-9]{24,}"),  # Render
     ("api-key", "fm1r_ fm2_ fo1_", r"[A-Za-z0-9_+/=-]{38,}"),  # Fly.io
-    ("api-key", "HRKU-", r"[A-Za-z0-9_-]{36,}"),  # Heroku
+    ("api-key", "HRKU- dbtc_ dbtu_", r"[A-Za-z0-9_-]{36,}"),  # Heroku, dbt
     ("api-key", "rubygems_", r"[a-f0-9]{48}"),  # RubyGems
     ("api-key", "CLOJARS_", r"[a-z0-9]{60}"),  # Clojars
     ("api-key", "oy2", r"[a-z0-9]{43}"),  # NuGet
     ("api-key", "AKCp", r"[A-Za-z0-9]{40,}"),  # Artifactory
     ("api-key", "CCIPAT_ CCIPRJ_", r"[A-Za-z0-9_]{36,}"),  # CircleCI
-    ("api-key", "bkua_", r"[a-f0-9]{40}"),  # Buildkite
     ("api-key", "dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),  # Dynatrace
     ("api-key", "xkeysib- xsmtpsib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),  # Brevo
-    ("api-key", "key-", r"[a-f0-9]{32}"),  # Mailgun
+    ("api-key", "key- fc-", r"[a-f0-9]{32}"),  # Mailgun, Firecrawl
     ("api-key", "sq0atp- sq0csp-", r"[A-Za-z0-9_-]{22,}"),  # Square
     ("api-key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),  # Resend
     ("api-key", "pat-na1- pat-eu1-", r"[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),  # HubSpot
-    ("api-key", "CFPAT-", r"[A-Za-z0-9_-]{40,}"),  # Contentful
     ("api-key", "sk.eyJ tk.eyJ", r"[A-Za-z0-9_-]{20,2000}\.[A-Za-z0-9_-]{20,}"),  # Mapbox
     ("api-key", "EAACEdEose0cBA EAAG EAAB", r"[A-Za-z0-9]{36,}"),  # Meta
-    ("api-key", "dbtc_ dbtu_", r"[A-Za-z0-9_-]{36,}"),  # dbt
     ("api-key", "rdme_", r"[a-z0-9]{70}"),  # ReadMe
-    ("api-key", "tfp_", r"[A-Za-z0-9_-]{40,}"),  # Typeform
-    ("api-key", "glffct- glwt- GR1348941", r"[A-Za-z0-9_-]{20,}"),  # GitLab, other kinds
+    ("api-key", "glffct- glwt- GR1348941 sb_secret_ sbp_", r"[A-Za-z0-9_-]{20,}"),  # GitLab, other kinds; Supabase
     ("api-key", "LTAI", r"[A-Za-z0-9]{16,26}"),  # Alibaba Cloud
     ("api-key", "FLWSECK_TEST- FLWSECK-", r"[A-Za-z0-9-]{32,}"),  # Flutterwave
     ("api-key", "PMAT-", r"[A-Z0-9]{26}"),  # Postman collections
-    ("api-key", "access-sandbox- access-production- access-development-", _UUID),  # Plaid
+    ("api-key", "access-sandbox- access-production- access-development- sk-lf-", _UUID),  # Plaid, Langfuse
     ("api-key", "secret_", r"[A-Za-z0-9]{43}"),  # Notion, before 2024
     ("api-key", "signkey-prod- signkey-test-", r"[a-f0-9]{40,}"),  # Inngest
     ("api-key", "EAAA", r"[A-Za-z0-9_-]{56,}"),  # Square
-    ("api-key", "sk-lf-", _UUID),  # Langfuse
-    ("api-key", "fc-", r"[a-f0-9]{32}"),  # Firecrawl
-    ("api-key", "AKID", r"[A-Za-z0-9]{32}"),  # Tencent Cloud
+    ("api-key", "AKID ico-", r"[A-Za-z0-9]{32}"),  # Tencent Cloud, Infracost
+    ("api-key", "pplx-", r"[A-Za-z0-9]{32,}"),  # Perplexity
     ("google-oauth-token", "1//0", r"[A-Za-z0-9_-]{40,}"),  # refresh tokens
     ("api-key", "eyJr", r"Ijoi[A-Za-z0-9+/]{60,}={0,2}"),  # Grafana, older
     ("api-key", "open.feishu.cn/ open.larksuite.com/", rf"open-apis/bot/v2/hook/{_UUID}"),
@@ -370,17 +396,13 @@ PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
     ("api-key", "duffel_test_ duffel_live_", r"[A-Za-z0-9_=-]{43}"),
     ("api-key", "EZAK EZTK", r"[A-Za-z0-9]{54}"),  # EasyPost
     ("api-key", "fio-u-", r"[A-Za-z0-9=_-]{64}"),  # Frame.io
-    ("api-key", "ico-", r"[A-Za-z0-9]{32}"),  # Infracost
-    ("api-key", "s-s4t2ud- s-s4t2af-", r"[a-f0-9]{64}"),  # 42
+    ("api-key", "s-s4t2ud- s-s4t2af- slk_", r"[a-f0-9]{64}"),  # 42, Sourcegraph
     ("api-key", "NRII- NRRA- NRJS-", r"[A-Za-z0-9_-]{19,}"),  # New Relic
     ("api-key", "pnu_ pnb_", r"[A-Za-z0-9]{36}"),  # Prefect
-    ("api-key", "shippo_live_ shippo_test_", r"[a-f0-9]{40}"),
     ("api-key", "sgp_", r"(?:(?:local|[a-f0-9]{16})_)?[a-f0-9]{40}"),  # Sourcegraph
-    ("api-key", "slk_", r"[a-f0-9]{64}"),  # Sourcegraph
     ("api-key", "AQVN", r"[A-Za-z0-9_-]{35,38}"),  # Yandex Cloud
     ("api-key", "v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),  # Cloudflare, origin certificates
-    ("api-key", "fw_", r"[A-Za-z0-9]{24,}"),  # Fireworks
-    ("api-key", "e2b_", r"[a-f0-9]{40}"),  # E2B
+    ("api-key", "fw_ rnd_", r"[A-Za-z0-9]{24,}"),  # Fireworks, Render
     ("api-key", "tr_dev_ tr_prod_ tr_stg_ tr_pat_", r"[A-Za-z0-9]{20,}"),  # Trigger.dev
     ("api-key", "mdb_sa_sk_", r"[A-Za-z0-9_-]{30,}"),  # MongoDB Atlas
     ("api-key", "sl.u. sl.", r"[A-Za-z0-9_-]{130,}"),  # Dropbox

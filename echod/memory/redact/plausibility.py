@@ -44,6 +44,16 @@ TYPE_NAMES = word_set("""
 """)
 """Types and defaults that declarations and schemas have as the value."""
 
+_NUMBERED = (
+    TYPE_NAMES
+    | GENERIC_NAMES
+    | word_set("""
+    test tests example sample dummy fake mock placeholder todo tbd wrong invalid text column col row line step option
+    param arg header cookie item case level min max pr issue page table
+""")
+)
+"""With a number or two, these are types, placeholders and places: `string2`, `field_1`, `wrong1`."""
+
 PROSE_WORDS = word_set("""
     optional hashing encrypted plain plaintext plain-text missing invalid valid wrong expired expires must should may
     can cannot never always only stored use used uses using reset rotate rotated rotation forgotten forgot changes login
@@ -182,7 +192,7 @@ _REFERENCE = re.compile(
       | \$[A-Z_]+[0-9]?$ | \$[a-z_]+$   # $TOKEN, $token
       | \{\{ | \{%                      # {{ token }}
       | \{[\w.:!"'\[\]-]+\}$            # {token}, {token!r}
-      | %[A-Z_]+%$ | %\w*\( | %s$       # %TOKEN%, %(token)s, %env(TOKEN)%
+      | %[A-Z_]+%$ | %\w*\( | %(?:\d\$)?s$       # %TOKEN%, %(token)s, %env(TOKEN)%
       | ![A-Za-z]+$                     # !vault
       | <[^<>]*>?                       # <token>
       | \[[A-Za-z_ .-]*\]?$ | \#\{ | @\{ | [(]
@@ -216,13 +226,18 @@ _PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]|(?:[\w.-]+/)+[\w.-]*$|[\w-]+
 _WORD = re.compile(r"[A-Za-z]+(?:[-_.'/][A-Za-z]+)*[.,;:!?]*")
 _ALGORITHM_OR_VERSION = re.compile(
     r"""(?: 1password | argon2(?:id?|d)? | bcrypt | scrypt | pbkdf2 | hmac | sha-?[0-9]+ | aes-?[0-9]+ | rsa-?[0-9]*
-          | md5 | ed25519 | base-?(?:32|58|64) | oauth-?2?(?:\.[01])? | oidc | utf-?8 | [hrep]s(?:256|384|512)
-          | 2fa | mfa | totp )
+          | md5 | ed25519 | base-?(?:32|58|64) | oauth-?2?(?:\.[01])? | utf-?8(?:mb[34])? | [hrep]s(?:256|384|512)
+          | oidc | 2fa | mfa | totp | sha[0-9]{1,3}crypt | crc32 | x509 | pkcs[0-9]{1,2} | tls-?1\.[0-3] | https?[12]
+          | (?:iso|rfc)-?[0-9]{3,5} | ipv[46] | h26[45] | win(?:32|64) | es[0-9]{1,4} | i18n | l10n | a11y | k8s | web3
+          | (?:u?int|float|n?varchar2?|(?:var)?binary|char|bytes|string|str|text|decimal)\(?[0-9]{1,4}\)?
+          | (?:python|node|java|php|ruby|ios|android|react|vue|angular|postgres|mysql|redis|ubuntu|debian)[0-9]{1,2}
+          | l[0-9]{1,5}(?:-l?[0-9]{1,5})? | [<>~^]=?[0-9]+ | [\w/-]+\.[a-z]{1,4}:[0-9]{1,5}(?:-[0-9]{1,5})? )
         (?:[-_/][a-z0-9]{1,8}){0,3}
       | v[0-9]+(?:\.[0-9x]+)* | [0-9]+(?:\.[0-9x]+)+[a-z]{0,3} | [0-9]{1,3}[a-z%+]{0,3}    # v2, 1.2.x, 30d, 12+
     """,
     re.VERBOSE,
 )
+_NUMBERED_WORD = re.compile(r"(?P<word>[a-z]+(?:_[a-z]+){0,3})[-_#]?[0-9]{1,2}")
 _PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
 _SEGMENT = re.compile(r"[A-Za-z0-9]+")
 _CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
@@ -257,6 +272,7 @@ _MIN_RANDOM_RUN_LENGTH = 10  # a shorter random run without separators may as we
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _MIN_SECRET_LENGTH = 8
+_MIN_STRANGE_LENGTH = 8
 _MIN_LENGTH = {
     NameStrength.PASSPHRASE: 3,
     NameStrength.PASSWORD: 3,
@@ -303,7 +319,10 @@ def is_code(value: str) -> bool:
 def is_descriptive_word(value: str) -> bool:
     """Return whether a value is a type, a method, a version, or a word of a description after "password:"."""
     word = value.strip(".,;:!?&*").lower()
-    return word in TYPE_NAMES or word in PROSE_WORDS or _ALGORITHM_OR_VERSION.fullmatch(word) is not None
+    if word in TYPE_NAMES or word in PROSE_WORDS or _ALGORITHM_OR_VERSION.fullmatch(word) is not None:
+        return True
+    numbered = _NUMBERED_WORD.fullmatch(word)
+    return numbered is not None and not _NUMBERED.isdisjoint((numbered["word"], *numbered["word"].split("_")[:1]))
 
 
 def is_sentence(value: str) -> bool:
@@ -421,6 +440,14 @@ def is_strong_password(value: str) -> bool:
     if has_mixed_run(value, min_length=_MIN_INLINE_LENGTH) or _WORD_AND_NUMBER.fullmatch(value):
         return True
     return not _SYMBOLS.isdisjoint(value) and any(map(str.isdigit, value))
+
+
+def is_strange(value: str) -> bool:
+    """Return whether a value is hardly a name: it mixes letters with digits and looks random, or has signs as well."""
+    if not is_strong_password(value) or is_placeholder(value) or is_url_or_path(value):
+        return False
+    has_signs = any(sign in value for sign in "!#$%^&*+?~=@")
+    return has_signs or looks_random(value, min_length=_MIN_STRANGE_LENGTH)
 
 
 def _is_false_positive(value: str, context: ValueContext) -> bool:

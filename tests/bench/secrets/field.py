@@ -18,6 +18,40 @@ _BASE = string.ascii_letters + string.digits
 _HEX = "0123456789abcdef"
 
 SECRET_LINES = r"""
+{"name": "DB_PASSWORD", "value": "{p}"}
+{ name = "API_TOKEN", value = "{t}{t}" }
+{"key": "client_secret", "value": "{t}{t}"}
+<entry key="password">{t}</entry>
+<setting name="ApiKey"><value>{t}{t}</value></setting>
+<property name="db.password" value="{p}" />
+<add key="ApiKey" value="{t}{t}" />
+requests.get(url, auth=("ci", "{t}"))
+HTTPBasicAuth('ci', '{t}')
+request.SetBasicAuth("ci", "{p}")
+smtp.login("ci@example.net", "{t}")
+DriverManager.getConnection(url, "ci", "{t}")
+new PDO($dsn, "ci", "{t}")
+new NetworkCredential("ci", "{w}")
+mysqli_connect("localhost", "ci", "{t}", "shop")
+ConvertTo-SecureString "{w}" -AsPlainText -Force
+Password for ci: {t}
+The password of the staging database is {t}.
+The password was changed to {t} on Monday.
+Recovery codes: 8f3k-29dk-x02m, 1a2b-3c4d-5e6f
+`ssh-keygen -t ed25519 -N {t} -f key`
+`pdftotext -upw {t} a.pdf`
+`mount -t cifs -o user=ci%{t} //nas/share /mnt`
+`gh secret set DEPLOY --body {t}`
+`aws secretsmanager create-secret --name web --secret-string {t}`
+`aws ssm put-parameter --name /web/db --value {t} --type SecureString`
+`net user ci {t}`
+`printf '%s' '{t}' | docker secret create web -`
+`gcloud secrets create web --data-file=<(echo {t})`
+`wrangler secret put WEB <<< {t}`
+SET PASSWORD FOR 'shop'@'%' = '{p}'
+bindpw {t}
+snmp-server community {t} RO
+username ci privilege 15 password 7 {t}
 `cf login -u ci -p {t}`
 `cypher-shell -u neo4j -p {t}`
 `snowsql -a acme -u ci -p {p}`
@@ -214,6 +248,45 @@ secret_key_base: {h}{h}
 """.strip("\n").split("\n")
 
 INNOCENT_LINES = r"""
+| password | string2 |
+| password | varchar(255) | not null |
+| token | uint256 |
+| api_key | header2 |
+| password | see auth.py:42 |
+| password | auth.py:42 |
+| password | L120-L140 |
+| password | >=12 |
+| password | min8 |
+password: string2
+"password": "string1"
+password: field_2
+password: utf8mb4
+password: rfc6749
+password: TLS1.3
+password: python3
+password: %1$s
+{"name": "password", "value": "string"}
+{ name = "DB_PASSWORD", value = var.db_password }
+<property name="password" value="${db.password}" />
+<entry key="password">changeme</entry>
+<input type="password" name="password" value="">
+- name: PASSWORD_MIN_LENGTH, value: 12
+requests.get(url, auth=("user", "password"))
+HTTPBasicAuth(user, token)
+await page.login("ci", "wrong-password")
+connect("localhost", "5432", "shop")
+server.connect("web-1", "/srv/app2")
+new PDO($dsn, $user, $password)
+The password for the staging database is in the vault.
+Password for the demo: see the wiki
+The password was changed to comply with policy2.
+Recovery codes: 10 per user
+recovery code: one-time
+`ssh-keygen -t ed25519 -N "" -f key2`
+`gh secret set DEPLOY --body "$TOKEN"`
+`aws s3 cp a.txt s3://web2/a.txt`
+`net user ci /delete`
+mnemonic: a short word that helps to recall
 machine learning login user2 password reset flow
 glc_make_context_with_attributes2
 password reset2Flow is slow
