@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,6 +26,7 @@ from echod.inspection.review import (
     LayerClaim,
     OpenReviewItem,
     ProposedChange,
+    RemovedEntries,
     ReviewKind,
     SupersededEntry,
     TrackedQuestion,
@@ -42,7 +44,7 @@ from echod.memory.prompt_injection import find_injection, might_contain_injectio
 from echod.memory.similarity import bare_title, learning_of
 from echod.memory.solutions.promotion import entry_digest, might_be_promoted, sessions_to_promote, suggest_category
 from echod.state.entries import EntryStore
-from echod.store.journal.notices import CLAIM, PROPOSAL, Question
+from echod.store.journal.notices import CLAIM, PROPOSAL, Notice, Question
 from echod.store.layout import MEMORY, Role, global_root
 from echod.store.snapshot import content_digest
 
@@ -166,21 +168,22 @@ def _protected_lines(document: Document) -> int:
     return count_document_lines(document) if entries <= 1 else lines
 
 
-# Questions of agents: a claimed layer, or a replacement that was not made
+# Questions of agents (a claimed layer, a replacement that was not made), and notices of the store
 
 
-def open_question_items(
-    role: Role, questions: Iterable[TrackedQuestion], entry_store: EntryStore | None
+def open_journal_items(
+    role: Role, questions: Iterable[TrackedQuestion], notices: Iterable[Notice], entry_store: EntryStore | None
 ) -> Iterator[OpenReviewItem]:
-    """Yield an item for each question about an entry that is still in the role's memory file.
+    """Yield an item for each question about an entry in the role's memory file, and for each notice.
 
     Raises:
         OSError: the memory file cannot be read.
     """
-    document = read_document(role.memory)
+    document = read_document(role.memory) if os.path.lexists(role.memory) else None
+    entries = {} if document is None else {entry.id: entry for entry in summarize_entries(role.name, document)}
+    yield from notice_items(role, notices, frozenset(entries))
     if document is None:
         return
-    entries = {entry.id: entry for entry in summarize_entries(role.name, document)}
     renames: Mapping[str, str] = {}
     if entry_store is not None:
         renames = entry_store.find_renames(role.store.key, role.name, present_entries(role.name, document))
@@ -194,6 +197,16 @@ def open_question_items(
             yield from _proposal_items(role, question, entries, renames)
         else:
             yield from _superseded_items(role, question, entry, entries)
+
+
+def notice_items(role: Role, notices: Iterable[Notice], present: frozenset[str]) -> Iterator[OpenReviewItem]:
+    """Yield an item for each notice, unless it is about entries that are all `present` in the memory again."""
+    for notice in notices:
+        missing = tuple(entry for entry in notice.entries if entry not in present)
+        if notice.entries and not missing:
+            continue
+        subject = RemovedEntries(missing) if missing else Information()
+        yield new_item(role, notice.kind, (notice.at, notice.text), notice.at, notice.text, notice.titles, subject)
 
 
 def _layer_claim_items(role: Role, question: Question, entry: EntrySummary) -> Iterator[OpenReviewItem]:

@@ -30,7 +30,7 @@ from echod.state.decisions import QuestionKey
 from echod.state.entries import EntryStore
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.journal.notices import Notices, Question
+from echod.store.journal.notices import Notice, Notices, Question
 from echod.store.layout import Role, Store, original_findings_name
 from echod.store.reader import StoreReader
 
@@ -43,6 +43,8 @@ FIRST_PRUNE_HOLD_SECONDS = 86_400.0
 _ID_DIGITS = 8
 DISMISS_EFFECT = "it is not listed again, and nothing else changes"
 """The effect of dismissing any item."""
+
+_ENTRIES_STAY = "the entries stay as they are, and it is not listed again"
 
 _MAX_PROPOSALS = 3
 """How many entries of a store are proposed as solutions at a time. The next follow when these are answered."""
@@ -112,6 +114,19 @@ class RestoredFindingsFile(NamedTuple):
     digest: str
 
 
+class RemovedEntries(NamedTuple):
+    """Entries that left the memory in another program's write, by their ids. The archive has them."""
+
+    entries: tuple[str, ...]
+
+
+class AnswerEffects(NamedTuple):
+    """The effects of an answer to an item."""
+
+    accept: str
+    reject: str
+
+
 @dataclass(frozen=True, slots=True)
 class Information:
     """A notice without a decision."""
@@ -133,6 +148,7 @@ ReviewSubject = (
     | QuarantinedFile
     | RestoredFindingsFile
     | ProposedChange
+    | RemovedEntries
     | Information
 )
 
@@ -157,53 +173,35 @@ class OpenReviewItem(NamedTuple):
     subject: ReviewSubject
 
     @property
-    def is_information(self) -> bool:
-        """True if there is nothing to decide, so that it can only be dismissed."""
-        unreadable = isinstance(self.subject, QuarantinedFile) and self.subject.problem is not None
-        return unreadable or isinstance(self.subject, Information)
-
-    @property
-    def accept_effect(self) -> str | None:
-        """The effect of accepting it; None if it is information."""
+    def effects(self) -> AnswerEffects | None:
+        """The effects of accepting and of rejecting it; None if it is information, which can only be dismissed."""
         match self.subject:
             case LayerClaim(entry, layer):
-                return f"{entry} becomes {layer.value}: no rule removes it from then on"
+                return AnswerEffects(
+                    f"{entry} becomes {layer.value}: no rule removes it from then on",
+                    "it stays inscribed, and is not listed again",
+                )
             case SupersededEntry(entry):
-                return f"{entry} is archived (rule superseded)"
-            case SuspiciousEntry():
-                return "the entry stays as it is, and is not listed again"
-            case HeldFirstPrune():
-                return "it is pruned as soon as no workflow runs"
-            case QuarantinedFile(_, findings, _, None):
-                return f"it is moved back as {findings} and read again"
-            case QuarantinedFile() | Information():
-                return None
-            case RestoredFindingsFile(name):
-                return f"{name} is consolidated again"
+                return AnswerEffects(f"{entry} is archived (rule superseded)", _ENTRIES_STAY)
             case ProposedChange(entries):
-                return f"one entry takes the place of {' and '.join(entries)}, archived whole (rule superseded)"
-            case other:
-                assert_never(other)
-
-    @property
-    def reject_effect(self) -> str | None:
-        """The effect of rejecting it; None if it is information."""
-        if self.is_information:
-            return None
-        match self.subject:
-            case LayerClaim():
-                return "it stays inscribed, and is not listed again"
-            case SupersededEntry() | ProposedChange():
-                return "the entries stay as they are, and it is not listed again"
+                taken = f"one entry takes the place of {' and '.join(entries)}, archived whole (rule superseded)"
+                return AnswerEffects(taken, _ENTRIES_STAY)
             case SuspiciousEntry(entry):
-                return f"{entry} is archived (rule forgotten)"
+                stays = "the entry stays as it is, and is not listed again"
+                return AnswerEffects(stays, f"{entry} is archived (rule forgotten)")
             case HeldFirstPrune():
-                return "it stays held until you prune it yourself (echod prune)"
-            case QuarantinedFile():
-                return "it stays in quarantine, and is not listed again unless it changes"
+                held = "it stays held until you prune it yourself (echod prune)"
+                return AnswerEffects("it is pruned as soon as no workflow runs", held)
+            case QuarantinedFile(_, findings, _, None):
+                stays = "it stays in quarantine, and is not listed again unless it changes"
+                return AnswerEffects(f"it is moved back as {findings} and read again", stays)
             case RestoredFindingsFile(name):
-                return f"{name} is moved to archive/findings, and nothing from it is added"
-            case Information():
+                archived = f"{name} is moved to archive/findings, and nothing from it is added"
+                return AnswerEffects(f"{name} is consolidated again", archived)
+            case RemovedEntries(entries):
+                back = f"{' and '.join(entries)} {'comes' if len(entries) == 1 else 'come'} back from the archive"
+                return AnswerEffects(back, "the memory stays as it is, and it is not listed again")
+            case QuarantinedFile() | Information():
                 return None
             case other:
                 assert_never(other)
@@ -344,7 +342,7 @@ class ReviewCollector:
         restored: Sequence[RestoredFindings],
         now: float,
     ) -> Iterator[OpenReviewItem]:
-        yield from self._question_items(store, notices.questions)
+        yield from self._journal_items(store, notices)
         held = {} if self._entries is None else self._entries.held_first_prunes(store.key)
         has_pins = self._entries is not None and bool(self._entries.pinned_ids(store.key, local_date(now)))
         for role in roles:
@@ -357,33 +355,30 @@ class ReviewCollector:
             content = (findings.path.name, findings.digest)
             subject = RestoredFindingsFile(*content)
             yield new_item(findings.role, ReviewKind.UNDONE, content, findings.since, findings.reason, (), subject)
-        for notice in notices.notices:
-            role = Role(store, notice.role)
-            seen = (notice.at, notice.text)
-            yield new_item(role, notice.kind, seen, notice.at, notice.text, notice.titles, Information())
 
-    def _question_items(self, store: Store, questions: Sequence[Question]) -> Iterator[OpenReviewItem]:
-        if not questions:
-            return
-        current_ids = {} if self._entries is None else self._entries.question_subjects.current_ids(store.key)
-        by_role: defaultdict[str, list[Question]] = defaultdict(list)
-        for question in questions:
-            by_role[question.role].append(question)
-        for name, role_questions in by_role.items():
-            yield from self._role_question_items(Role(store, name), _with_current_ids(role_questions, current_ids))
+    def _journal_items(self, store: Store, notices: Notices) -> Iterator[OpenReviewItem]:
+        current_ids: Mapping[QuestionKey, str] = {}
+        if notices.questions and self._entries is not None:
+            current_ids = self._entries.question_subjects.current_ids(store.key)
+        names = [*(one.role for one in notices.questions), *(one.role for one in notices.notices)]
+        for name in dict.fromkeys(names):
+            questions = _with_current_ids((one for one in notices.questions if one.role == name), current_ids)
+            yield from self._items_of_role(
+                Role(store, name), questions, tuple(one for one in notices.notices if one.role == name)
+            )
 
-    def _role_question_items(self, role: Role, questions: tuple[TrackedQuestion, ...]) -> tuple[OpenReviewItem, ...]:
-        """Return the items about the questions of a role, from the cache if its memory file has not changed."""
+    def _items_of_role(
+        self, role: Role, questions: tuple[TrackedQuestion, ...], notices: tuple[Notice, ...]
+    ) -> tuple[OpenReviewItem, ...]:
+        """Return the items about questions and notices of a role, from the cache if its memory file is unchanged."""
         version = self._inspections.inspect(role.memory).version
-        if version is None:
-            return ()
 
         def open_items() -> tuple[OpenReviewItem, ...]:
-            return tuple(inspect.open_question_items(role, questions, self._entries))
+            return tuple(inspect.open_journal_items(role, questions, notices, self._entries))
 
         with suppress(OSError):  # the status reports it
-            return self._question_caches[role.store.key].get_or_compute(role, (version, questions), open_items)
-        return ()
+            return self._question_caches[role.store.key].get_or_compute(role, (version, questions, notices), open_items)
+        return tuple(inspect.notice_items(role, notices, frozenset()))
 
     def _prune_items(
         self,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import date
 from pathlib import Path
 
@@ -11,11 +12,13 @@ from echod.inspection.review import (
     OpenReviewItem,
     ProposedChange,
     QuarantinedFile,
+    RemovedEntries,
     RestoredFindingsFile,
     SupersededEntry,
     SuspiciousEntry,
 )
 from echod.jobs import manual, propose
+from echod.jobs.archives import list_archived_entries
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -41,12 +44,10 @@ from echod.store.session import RoleView
 
 def changes_files(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
     """Return whether an answer changes files of the role. Other answers are only recorded."""
-    if answer is ReviewAnswer.DISMISSED or item.is_information:
+    if answer is ReviewAnswer.DISMISSED or item.effects is None:
         return False
     if answer is ReviewAnswer.ACCEPTED:
-        return isinstance(
-            item.subject, LayerClaim | SupersededEntry | QuarantinedFile | RestoredFindingsFile | ProposedChange
-        )
+        return not isinstance(item.subject, SuspiciousEntry | HeldFirstPrune)
     return isinstance(item.subject, SuspiciousEntry | RestoredFindingsFile)
 
 
@@ -71,12 +72,23 @@ def run(resources: JobResources, item: OpenReviewItem, answer: ReviewAnswer) -> 
                 return manual.forget(context, [entry], rule=Rule.FORGOTTEN)
             case ProposedChange(entries, title, text), ReviewAnswer.ACCEPTED:
                 return propose.accept(context, ProposedEntry(entries, title, text))
+            case RemovedEntries(entries), ReviewAnswer.ACCEPTED:
+                return _restore_removed(context, entries)
             case QuarantinedFile() as quarantined, ReviewAnswer.ACCEPTED:
                 return _restore_quarantined(context, quarantined)
             case RestoredFindingsFile(name, digest), ReviewAnswer.REJECTED:
                 return _archive_findings(context, name, digest)
             case _:
                 return JobDone("nothing was changed", changed=False)
+
+
+def _restore_removed(context: JobContext, entries: Sequence[str]) -> JobOutcome:
+    """Restore the newest archived text of each entry."""
+    copies = {c.entry.id: c.entry for c in list_archived_entries(context.session.role) if c.entry.text}
+    missing = [entry for entry in entries if entry not in copies]
+    if missing:
+        return JobBlocked(f"the archive has no {' and no '.join(missing)} any more")
+    return manual.restore(context, [copies[entry] for entry in entries])
 
 
 def _restore_quarantined(context: JobContext, quarantined: QuarantinedFile) -> JobOutcome:

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import NamedTuple
@@ -53,7 +53,7 @@ from echod.memory.policy.manual import (
 from echod.memory.redact import redact_entry
 from echod.state.job import JobKind
 from echod.store import layout
-from echod.store.changes import Write
+from echod.store.changes import Append, Write
 from echod.store.create import append_to_memory
 from echod.store.errors import RefusedError
 from echod.store.layout import Role
@@ -182,34 +182,44 @@ def forget(context: JobContext, entries: Collection[str], *, rule: Rule) -> JobO
     return plan_memory_and_commit(context, planner)
 
 
-def restore(context: JobContext, archived: ArchivedEntry) -> JobOutcome:
-    """Append an archived entry to the file that it was removed from, word for word.
+def restore(context: JobContext, archived: Sequence[ArchivedEntry]) -> JobOutcome:
+    """Append archived entries to the file that they were removed from, word for word. All are of one file.
 
-    An entry of the memory file is pinned for some days.
+    Entries of the memory file are pinned for some days.
     """
+    target = archived[0].file
 
     def planner(view: RoleView, today: date) -> Proposal | JobOutcome:
-        file = read_target_file(view, archived)
+        file = read_target_file(view, archived[0])
         if file is None:
-            return knowledge_unavailable(view, context.clock()) or JobBlocked(f"{archived.file} cannot be read")
-        restoration = plan_restoration(view, file, archived)
-        if isinstance(restoration, EditRefusal):
-            return _refuse(restoration, AlreadyRestored)
+            return knowledge_unavailable(view, context.clock()) or JobBlocked(f"{target} cannot be read")
+        data, done, appends = file, list[Restoration](), list[Append]()
+        for entry in archived:
+            restoration = plan_restoration(view, data, entry)
+            if isinstance(restoration, AlreadyRestored) and len(archived) > 1:
+                continue
+            if isinstance(restoration, EditRefusal):
+                return _refuse(restoration, AlreadyRestored)
+            # The archive's record of the restoration, so that the entry does not count as forgotten any more.
+            marker = replace(
+                entry, rule=Rule.RESTORED.value, day=today, text="", score=None, terms=None, redacted=False
+            )
+            appends += append_short_form(view.role, restoration.condensed_text, today)
+            appends += append_removed(view.role, today, [marker], context.job_id)
+            done.append(restoration)
+            data = replace(data, data=restoration.document.render())
+        if not done:
+            return JobDone("all of them are in the memory already", changed=False)
+        document, ids = done[-1].document, [restoration.id for restoration in done]
 
         def record() -> None:
-            if archived.file == layout.MEMORY:
-                record_entries(context.entries, view.role, restoration.document, today)
+            if target == layout.MEMORY:
+                record_entries(context.entries, view.role, document, today)
                 until = today + timedelta(days=context.policy.pin_days)
-                context.entries.pin(view.role.store.key, [restoration.id], until)
+                context.entries.pin(view.role.store.key, ids, until)
 
-        writes = [Write(role_path(view, archived.file), file.digest, restoration.document.render())]
-        # The archive's record of the restoration, so that the entry does not count as forgotten any more.
-        marker = replace(archived, rule=Rule.RESTORED.value, day=today, text="", score=None, terms=None, redacted=False)
-        appends = (
-            *append_short_form(view.role, restoration.condensed_text, today),
-            *append_removed(view.role, today, [marker], context.job_id),
-        )
-        summary = f"{restoration.id} restored from the archive"
+        writes = [Write(role_path(view, target), file.digest, document.render())]
+        summary = f"{' and '.join(ids)} restored from the archive"
         return Proposal(change_set(view, JobKind.RESTORE, summary, writes, appends=appends), after_commit=record)
 
     return plan_and_commit(context, planner)

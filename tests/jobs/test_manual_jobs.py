@@ -100,7 +100,7 @@ class RoleWorkspace:
 
     def restore(self, kept: ArchivedCopy) -> JobOutcome:
         with self.open_job() as context:
-            return manual.restore(context, kept.entry)
+            return manual.restore(context, [kept.entry])
 
     def reset(self) -> JobOutcome:
         with self.open_job() as context:

@@ -18,8 +18,9 @@ from hypothesis import strategies as st
 from echod.clock import local_date
 from echod.inspection import InspectionCache, ReviewCollector, find_restored_findings
 from echod.inspection.entry_facts import record_entries
-from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem
-from echod.jobs import answer_review, consolidate, prune
+from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem, RemovedEntries
+from echod.jobs import answer_review, consolidate, manual, prune
+from echod.jobs.archives import list_archived_entries
 from echod.jobs.base import JobDeferred, JobDone, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache, consolidate_selected, preview_selected
 from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
@@ -153,7 +154,8 @@ class TestAClaim:
         item = site.item("claim")
 
         assert item.titles == ("sockets leak",)
-        assert str(item.accept_effect).startswith(f"{site.ids()['sockets leak']} becomes etched")
+        assert item.effects is not None
+        assert item.effects.accept.startswith(f"{site.ids()['sockets leak']} becomes etched")
         assert "etched" not in site.memory
 
     def test_is_accepted_as_announced_and_undone(self, site: ReviewSite) -> None:
@@ -190,7 +192,8 @@ class TestAClaim:
         title = list(site.ids())[-1]
         assert item.titles == (title,)
         assert item.id == before.id
-        assert str(item.accept_effect).startswith(f"{site.ids()[title]} becomes etched")
+        assert item.effects is not None
+        assert item.effects.accept.startswith(f"{site.ids()[title]} becomes etched")
 
     def test_that_was_rejected_stays_so_under_another_title(self, site: ReviewSite) -> None:
         site.answer(site.item("claim"), ReviewAnswer.REJECTED)
@@ -363,7 +366,7 @@ class TestQuarantine:
         item = site.item("quarantined")
 
         assert "not UTF-8" in item.text
-        assert (item.accept_effect, item.reject_effect) == (None, None)
+        assert item.effects is None
         assert site.answer(item, ReviewAnswer.ACCEPTED) == JobDone("", changed=False)
         assert (site.role.path / self.name).exists()
 
@@ -611,3 +614,67 @@ def test_a_plan_from_before_the_lock_is_used_only_while_nothing_has_changed(
         assert len(planned) == (1 if change == "nothing" else 2)
         assert f"new while {change} changes" in site.memory
         assert ("another one" in site.memory) == (change == "memory")
+
+
+class TestEntriesThatAnotherProgramRemoved:
+    """A person's edit, or a stale copy that a program appended to: nobody but the user knows."""
+
+    @pytest.fixture
+    def site(self, site: ReviewSite) -> ReviewSite:
+        site.write("MEMORY.md", MEMORY_HEADER + learning_text("money is in cents"))
+        stale = site.memory
+        for name, title in (("ward", "sockets leak"), ("scout", "the queue drops rows")):
+            site.write(f"{name}-findings.md", learning_text(title))
+        site.consolidate()
+        site.write("MEMORY.md", stale)
+        site.consolidate()
+        return site
+
+    def notice(self, site: ReviewSite) -> OpenReviewItem:
+        (item,) = [item for item in site.items() if isinstance(item.subject, RemovedEntries)]
+        return item
+
+    def test_come_back_when_that_is_accepted_and_undo_takes_them_away(self, site: ReviewSite) -> None:
+        before, item = site.memory, self.notice(site)
+        assert "sockets leak" not in before
+        assert item.effects is not None
+        assert item.effects.accept.endswith("come back from the archive")
+
+        site.answer(item, ReviewAnswer.ACCEPTED)
+
+        assert {"sockets leak", "the queue drops rows", "money is in cents"} <= site.ids().keys()
+        assert site.items() == ()
+        site.undo()
+        assert site.memory == before
+
+    @pytest.mark.parametrize("answer", [ReviewAnswer.REJECTED, ReviewAnswer.DISMISSED])
+    def test_stay_away_otherwise(self, site: ReviewSite, answer: ReviewAnswer) -> None:
+        before = site.memory
+
+        site.answer(self.notice(site), answer)
+
+        assert site.items() == ()
+        assert site.memory == before
+
+    def test_are_no_question_any_more_when_they_came_back_by_another_way(self, site: ReviewSite) -> None:
+        item = self.notice(site)
+        assert isinstance(item.subject, RemovedEntries)
+        first, second = item.subject.entries
+
+        self.restore(site, first)
+
+        assert self.notice(site).subject == RemovedEntries((second,))
+        assert self.notice(site).id == item.id
+        self.restore(site, second)
+        assert site.items() == ()
+
+    def test_are_still_listed_without_a_memory_file(self, site: ReviewSite) -> None:
+        site.role.memory.unlink()
+
+        assert len(self.notice(site).titles) == 2
+
+    def restore(self, site: ReviewSite, entry: str) -> None:
+        copy = next(c.entry for c in list_archived_entries(site.role) if c.entry.id == entry)
+        site.jobs += 1
+        with site.entries() as entries, site.job(entries).open_role(site.role) as context:
+            assert isinstance(manual.restore(context, [copy]), JobDone)

@@ -182,7 +182,7 @@ def _restore_entry(
     lines = _restore_lines(match, copy, replaces_condensed=replaces_condensed)
     change = Change(
         preview="\n".join([entry_heading(match), *lines]),
-        steps=[_job_step(JobKind.RESTORE, match.role, lambda job: manual.restore(job, copy.entry))],
+        steps=[_job_step(JobKind.RESTORE, match.role, lambda job: manual.restore(job, [copy.entry]))],
     )
     make_change(context, change, write_options)
 

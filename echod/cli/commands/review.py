@@ -37,7 +37,8 @@ def review(context: CommandContext, *, json: bool, path: Path | None = None) -> 
         click.echo(to_json(ReviewReport(tuple(map(_review_row, items)))))
     elif items:
         click.echo("\n\n".join("\n".join(_item_lines(item, context.now())) for item in items))
-        click.echo("\nTo answer: echod review accept ID, reject ID, or dismiss ID")
+        is_question = any(item.effects for item in items)
+        click.echo(f"\nTo answer: echod review {'accept ID, reject ID, or ' if is_question else ''}dismiss ID")
     else:
         click.echo("There are no review items.")
 
@@ -143,7 +144,7 @@ def _answer_item(item: OpenReviewItem, answer: ReviewAnswer, runner: JobRunner) 
         services.queue.wake_deferred(item.role.store.key, now)
     if answer_review.must_record_answer(item, answer):
         services.entries.answers.record(item.role.store.key, [item.id], answer, now)
-    return f"{item.id}: {(ReviewAnswer.DISMISSED if item.is_information else answer).value}."
+    return f"{item.id}: {(answer if item.effects else ReviewAnswer.DISMISSED).value}."
 
 
 def _run_answer_job(item: OpenReviewItem, answer: ReviewAnswer, runner: JobRunner) -> str:
@@ -165,19 +166,16 @@ def _review_row(item: OpenReviewItem) -> ReviewItem:
         at=item.since,
         text=item.text,
         titles=item.titles,
-        accept=item.accept_effect,
-        reject=item.reject_effect,
+        accept=item.effects and item.effects.accept,
+        reject=item.effects and item.effects.reject,
         dismiss=DISMISS_EFFECT,
     )
 
 
 def _item_lines(item: OpenReviewItem, now: float) -> Iterator[str]:
     yield from _item_heading(item, now)
-    if item.is_information:
-        yield _answer_line(item, ReviewAnswer.DISMISSED)
-    else:
-        yield _answer_line(item, ReviewAnswer.ACCEPTED)
-        yield _answer_line(item, ReviewAnswer.REJECTED)
+    answers = (ReviewAnswer.ACCEPTED, ReviewAnswer.REJECTED) if item.effects else (ReviewAnswer.DISMISSED,)
+    yield from (_answer_line(item, answer) for answer in answers)
 
 
 def _item_heading(item: OpenReviewItem, now: float) -> Iterator[str]:
@@ -189,9 +187,8 @@ def _item_heading(item: OpenReviewItem, now: float) -> Iterator[str]:
 
 
 def _answer_line(item: OpenReviewItem, answer: ReviewAnswer) -> str:
-    effects = {
-        ReviewAnswer.ACCEPTED: ("accept", item.accept_effect),
-        ReviewAnswer.REJECTED: ("reject", item.reject_effect),
-    }
-    verb, effect = effects.get(answer, ("dismiss", None))
-    return wrap(sanitize(effect or DISMISS_EFFECT), indent=f"  {verb if effect else 'dismiss'}: ")
+    if item.effects is None or answer is ReviewAnswer.DISMISSED:
+        return wrap(DISMISS_EFFECT, indent="  dismiss: ")
+    if answer is ReviewAnswer.ACCEPTED:
+        return wrap(sanitize(item.effects.accept), indent="  accept: ")
+    return wrap(sanitize(item.effects.reject), indent="  reject: ")

@@ -113,9 +113,9 @@ def _read_elements(text: str) -> tuple[FindingRecord, ...] | None:
         rest += text[done : element.start()]
         done = element.end()
         attributes = tuple(_ATTRIBUTE.findall(element["attributes"]))
-        children = {_name(name): value for name, value in _CHILD.findall(element["text"])}
+        children: dict[object, object] = {_name(name): value for name, value in _CHILD.findall(element["text"])}
         if children and not _CHILD.sub("", element["text"]).strip() and _is_finding(children):
-            record = _record({name: html.unescape(value) for name, value in children.items()})
+            record = _record({str(name): html.unescape(str(value)) for name, value in children.items()})
             records.append(record._replace(fields=(*attributes, *record.fields)))
         else:
             records.append(FindingRecord(None, attributes, element["text"].strip()))

@@ -372,20 +372,22 @@ def _changed_by_git(tracked: TrackedFile | None, newest: KnownDocument, snapshot
 
 
 def _notify_keys(context: CommitContext, kind: str, text: str, newest: KnownDocument, keys: Iterable[BlockKey]) -> None:
-    selected = set(keys)
-    titles = tuple(block_heading(b) for k, b in keyed_blocks(newest.document) if k in selected)
-    _add_notice(context, kind, titles, text)
+    removed = _identify_blocks(context, newest, set(keys))
+    entries = tuple(identity for identity, _ in removed if identity is not None)
+    _add_notice(context, kind, tuple(block_heading(block) for _, block in removed), text, entries)
 
 
 def _notify_forgotten(context: CommitContext, blocks: Iterable[Block], text: str) -> None:
     _add_notice(context, "forgotten", tuple(map(block_heading, blocks)), text)
 
 
-def _add_notice(context: CommitContext, kind: str, titles: tuple[str, ...], text: str) -> None:
+def _add_notice(
+    context: CommitContext, kind: str, titles: tuple[str, ...], text: str, entries: tuple[str, ...] = ()
+) -> None:
     titles = tuple(redact(title).text for title in titles)
     first, *others = titles or ("Something",)
     subject = repr(first.lstrip("# ")) + (f" and {len(others)} more" if others else "")
-    notice = Notice(context.clock(), kind, context.role.name, f"{subject} {text}.", titles)
+    notice = Notice(context.clock(), kind, context.role.name, f"{subject} {text}.", titles, entries)
     add_notice(context.journal.root, notice)
     log.info("notice_added", role=str(context.role.path), kind=kind, blocks=len(titles))
 

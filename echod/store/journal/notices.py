@@ -34,6 +34,7 @@ class Notice:
     role: str
     text: str  # a sentence: what happened, what echod did, where the text is
     titles: tuple[str, ...] = ()  # headings of the affected blocks
+    entries: tuple[str, ...] = ()  # ids of the entries that left the memory and are in the archive
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ def add_notice(root: Path, notice: Notice) -> None:
 def read_notices(root: Path) -> tuple[Notice, ...]:
     """Return the notices of a role's journal, oldest first."""
     return tuple(
-        Notice(**{**raw, "titles": tuple(raw["titles"])}) for raw in _read_rows(root / NOTICES, Notice.__slots__)
+        Notice(**{**raw, "titles": tuple(raw["titles"]), "entries": tuple(raw["entries"])})
+        for raw in _read_rows(root / NOTICES, Notice.__slots__)
     )
 
 
