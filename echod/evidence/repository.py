@@ -137,14 +137,14 @@ class Repository:
             name = commit.parents[0] if commit.parents else None
         return None
 
-    def first_with(self, path: str, moment: float) -> Commit | None:
-        """Return the earliest commit of the main line after a moment that has a path; None if there is none.
+    def first_with(self, path: str, moment: float, limit: int = MAX_COMMITS) -> Commit | None:
+        """Return the earliest of the main line's last commits after a moment that has a path; None if none has it.
 
         Raises:
             ObjectError: the history cannot be read.
         """
         name, found = self.head(), None
-        for _ in range(MAX_COMMITS):
+        for _ in range(limit):
             if name is None:
                 break
             commit = self.commit(name)

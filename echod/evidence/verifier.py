@@ -52,6 +52,7 @@ _MIN_MERGED_LINES: Final = 4
 _MAX_ALIKE: Final = 6
 """Files that are searched for the cited lines of a removed one."""
 _MAX_OLD_CONTENTS: Final = 64
+_RECENT_COMMITS: Final = 300
 _CLOCK_SLACK_SECONDS: Final = 5.0
 
 
@@ -229,12 +230,20 @@ class EvidenceVerifier:
         """Return the state by what is on the disk now. Nothing is claimed about lines."""
         present = self._present_path(path)
         if not present:
-            # A bare name may be meant relative to any directory, or be no file at all.
-            is_missing = "/" in citation.path and not self._files.ending_with(path)
+            # A bare name may be meant relative to any directory, and a path that git never had may be no file at all.
+            is_missing = "/" in citation.path and not self._files.ending_with(path) and self._was_committed(path)
             return CheckedCitation(citation.text, EvidenceState.GONE if is_missing else EvidenceState.UNKNOWN)
         state = EvidenceState.VALID if citation.first is None else EvidenceState.UNKNOWN
         at = present if citation.first is None else None
         return CheckedCitation(citation.text, state, at, self._files.project / present)
+
+    def _was_committed(self, path: str) -> bool:
+        repository = self._repository_of(path)
+        try:
+            inside = str((self._files.project / path).relative_to(repository.root)) if repository else ""
+            return repository is not None and repository.first_with(inside, 0.0, _RECENT_COMMITS) is not None
+        except (ObjectError, ValueError):
+            return False
 
     def _check_removed(self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint) -> CheckedCitation:
         """Return the state of lines whose file is not there: it was renamed, or other files have its lines, or none."""

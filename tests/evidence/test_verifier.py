@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from echod.clock import local_date
 from echod.memory.evidence.compare import EvidenceState
 from tests.evidence.conftest import DAY, LINES, History, distinct_lines, git
 
@@ -194,7 +195,19 @@ def test_lines_of_which_git_knows_nothing_are_unknown(tmp_path: Path) -> None:
     project.write("src/app.py", LINES)
     assert project.check("src/app.py:90", None).state is UNKNOWN
     assert project.check("src/app.py", None).state is VALID
-    assert project.check("src/none.py:3", None).state is GONE
+    assert project.check("src/none.py:3", None).state is UNKNOWN
+
+
+def test_a_file_that_was_never_in_the_project_is_unknown(history: History) -> None:
+    history.write("src/later.py", LINES)
+    history.commit()
+    (history.root / "src/later.py").unlink()
+    history.commit()
+
+    for day in (None, local_date(time.time()), DAY):
+        assert history.check("src/none.py:3", day).state is UNKNOWN
+        assert history.check("src/none.py", day).state is UNKNOWN
+        assert history.check("src/later.py:3", day).state is GONE
 
 
 @pytest.mark.parametrize("cite", ["/etc/passwd:1", "../other/a.py:3", "~/.profile", "src/link.py:2"])
@@ -254,7 +267,7 @@ class TestRepositories:
         copy.root = tmp_path / "copy"
         assert copy.check("part/src/app.py:10-12").state is UNKNOWN
         assert copy.check("part/src/app.py").state is UNKNOWN
-        assert copy.check("apart/src/app.py:3").state is GONE
+        assert copy.check("apart/src/app.py:3").state is UNKNOWN
 
     def test_a_shallow_clone_knows_nothing_before_its_beginning(self, history: History, tmp_path: Path) -> None:
         history.write("src/app.py", ["# new", *LINES])
