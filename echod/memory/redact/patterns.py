@@ -346,26 +346,25 @@ PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
     ("api-key", _DISCORD, r"[0-9]{17,20}/[A-Za-z0-9_-]{60,}"),
     ("api-key", "ATATT3x ATCTT3x ATBB ATCTT3", r"[A-Za-z0-9_=-]{24,}"),
     ("api-key", "AQ.", r"[A-Za-z0-9_-]{35,}"),
-    ("api-key", "nvapi- CFPAT- tfp_", r"[A-Za-z0-9_-]{40,}"),  # NVIDIA, Contentful, Typeform
-    ("api-key", "pcsk_ csk-", r"[A-Za-z0-9_]{40,}"),  # Pinecone, Cerebras
+    # NVIDIA, Contentful, Typeform, Pinecone, Cerebras, Artifactory
+    ("api-key", "nvapi- CFPAT- tfp_ pcsk_ csk- AKCp", r"[A-Za-z0-9_-]{40,}"),
     ("api-key", "tvly-", r"(?:(?:dev|prod)-)?[A-Za-z0-9_-]{30,}"),  # Tavily
-    ("api-key", "tgp_v1_ jina_ apify_api_ napi_", r"[A-Za-z0-9_-]{30,}"),  # Together, Jina, Apify, Neon
+    # Together, Jina, Apify, Neon, PostHog, MongoDB Atlas
+    ("api-key", "tgp_v1_ jina_ apify_api_ napi_ phx_ mdb_sa_sk_", r"[A-Za-z0-9_-]{30,}"),
     ("api-key", "lsv2_pt_ lsv2_sk_", r"[a-f0-9]{32}_[a-f0-9]{10}"),  # LangSmith
-    ("api-key", "phx_", r"[A-Za-z0-9_]{30,}"),  # PostHog, personal
     ("api-key", "NRAK- PMAK-", r"[A-Za-z0-9-]{27,}"),  # New Relic, Postman
     ("api-key", "sntrys_ sntryu_", r"[A-Za-z0-9_+/=-]{40,}"),  # Sentry
     # SonarQube, Pulumi, Buildkite, Shippo, E2B
     ("api-key", "sqp_ squ_ sqa_ pul- bkua_ shippo_live_ shippo_test_ e2b_", r"[a-f0-9]{40}"),
     ("api-key", "dp.pt. dp.st. dp.ct. dp.sa. dp.scim. dp.audit.", r"[A-Za-z0-9._-]{38,}"),  # Doppler
     ("api-key", "pscale_tkn_ pscale_pw_ pscale_oauth_", r"[A-Za-z0-9_.-]{30,}"),  # PlanetScale
-    ("api-key", "nfp_ nfc_ nfo_ nfu_ nfb_", r"[A-Za-z0-9]{36,}"),  # Netlify
+    ("api-key", "nfp_ nfc_ nfo_ nfu_ nfb_ pnu_ pnb_", r"[A-Za-z0-9]{36,}"),  # Netlify, Prefect
+    ("api-key", "EAACEdEose0cBA EAAG EAAB", r"[A-Za-z0-9]{36,}"),  # Meta
     ("api-key", "fm1r_ fm2_ fo1_", r"[A-Za-z0-9_+/=-]{38,}"),  # Fly.io
-    ("api-key", "HRKU- dbtc_ dbtu_", r"[A-Za-z0-9_-]{36,}"),  # Heroku, dbt
+    ("api-key", "HRKU- dbtc_ dbtu_ CCIPAT_ CCIPRJ_", r"[A-Za-z0-9_-]{36,}"),  # Heroku, dbt, CircleCI
     ("api-key", "rubygems_", r"[a-f0-9]{48}"),  # RubyGems
     ("api-key", "CLOJARS_", r"[a-z0-9]{60}"),  # Clojars
     ("api-key", "oy2", r"[a-z0-9]{43}"),  # NuGet
-    ("api-key", "AKCp", r"[A-Za-z0-9]{40,}"),  # Artifactory
-    ("api-key", "CCIPAT_ CCIPRJ_", r"[A-Za-z0-9_]{36,}"),  # CircleCI
     ("api-key", "dt0c01. dt0s01. dt0s16.", r"[A-Z0-9]{24}\.[A-Z0-9]{64}"),  # Dynatrace
     ("api-key", "xkeysib- xsmtpsib-", r"[a-f0-9]{64}-[A-Za-z0-9]{16}"),  # Brevo
     ("api-key", "key- fc-", r"[a-f0-9]{32}"),  # Mailgun, Firecrawl
@@ -373,7 +372,6 @@ PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
     ("api-key", "re_", r"[A-Za-z0-9]{8}_[A-Za-z0-9]{24}"),  # Resend
     ("api-key", "pat-na1- pat-eu1-", r"[a-f0-9]{8}(?:-[a-f0-9]{4}){3}-[a-f0-9]{12}"),  # HubSpot
     ("api-key", "sk.eyJ tk.eyJ", r"[A-Za-z0-9_-]{20,2000}\.[A-Za-z0-9_-]{20,}"),  # Mapbox
-    ("api-key", "EAACEdEose0cBA EAAG EAAB", r"[A-Za-z0-9]{36,}"),  # Meta
     ("api-key", "rdme_", r"[a-z0-9]{70}"),  # ReadMe
     ("api-key", "glffct- glwt- GR1348941 sb_secret_ sbp_", r"[A-Za-z0-9_-]{20,}"),  # GitLab, other kinds; Supabase
     ("api-key", "LTAI", r"[A-Za-z0-9]{16,26}"),  # Alibaba Cloud
@@ -398,13 +396,11 @@ PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (
     ("api-key", "fio-u-", r"[A-Za-z0-9=_-]{64}"),  # Frame.io
     ("api-key", "s-s4t2ud- s-s4t2af- slk_", r"[a-f0-9]{64}"),  # 42, Sourcegraph
     ("api-key", "NRII- NRRA- NRJS-", r"[A-Za-z0-9_-]{19,}"),  # New Relic
-    ("api-key", "pnu_ pnb_", r"[A-Za-z0-9]{36}"),  # Prefect
     ("api-key", "sgp_", r"(?:(?:local|[a-f0-9]{16})_)?[a-f0-9]{40}"),  # Sourcegraph
     ("api-key", "AQVN", r"[A-Za-z0-9_-]{35,38}"),  # Yandex Cloud
     ("api-key", "v1.0-", r"[a-f0-9]{24}-[a-f0-9]{146}"),  # Cloudflare, origin certificates
     ("api-key", "fw_ rnd_", r"[A-Za-z0-9]{24,}"),  # Fireworks, Render
     ("api-key", "tr_dev_ tr_prod_ tr_stg_ tr_pat_", r"[A-Za-z0-9]{20,}"),  # Trigger.dev
-    ("api-key", "mdb_sa_sk_", r"[A-Za-z0-9_-]{30,}"),  # MongoDB Atlas
     ("api-key", "sl.u. sl.", r"[A-Za-z0-9_-]{130,}"),  # Dropbox
     ("api-key", "IGQV", r"[A-Za-z0-9_-]{80,}"),  # Instagram
     ("api-key", "AAAAAAAAAAAAAAAAAAAAA", r"[A-Za-z0-9%]{60,}"),  # X, formerly Twitter
