@@ -32,11 +32,11 @@ from echod.memory.policy import Rule
 from echod.memory.proposals import ProposedEntry
 from echod.memory.redact import redact_bytes
 from echod.state.decisions import ReviewAnswer
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import ConsumeFindings, Write
+from echod.store.engine import RoleView
 from echod.store.layout import findings_archive_path, restored_findings_name
-from echod.store.session import RoleView
 
 
 def changes_files(item: OpenReviewItem, answer: ReviewAnswer) -> bool:
