@@ -7,6 +7,7 @@ Three parts, which know nothing of what a file contains:
 - `write_private` and `write_private_durable` replace a file as a whole: readers see the old content or the new one.
   They differ in what a power cut may lose.
 - `FileVersion` identifies a file's content without reading it, and `VersionedCache` keeps what was made of it.
+  `content_digest` names a content.
 
 `echod.store.fs` has the same for files below a project root, where every directory on the way is held open.
 """
@@ -16,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Hashable
@@ -230,3 +232,8 @@ class VersionedCache(Generic[Value]):
         for unused in self._cache.keys() - self._used:
             del self._cache[unused]
         self._used.clear()
+
+
+def content_digest(data: bytes) -> str:
+    """Return the SHA-256 of a content in hex, which names that content everywhere in the journal."""
+    return hashlib.sha256(data).hexdigest()

@@ -20,21 +20,19 @@ from echod.projects import registry
 from echod.projects.discovery import DiscoveredStores, ProjectLocator, discover_stores
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import MaintenancePolicy, ProjectSettings, ProjectSettingsCache
-from echod.scheduler.gate import ProjectGate
-from echod.scheduler.needs import NeedSettings
+from echod.scheduler.needs import NeedSettings, ProjectGate
 from echod.sessions.needs import SessionProjects
 from echod.settings.schema import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.fingerprints import FingerprintStore
-from echod.state.job import ProcessIdentity
-from echod.state.job_rows import QueueView
+from echod.state.jobs import ProcessIdentity, QueueView
 from echod.state.session_log import HookEventLog, SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store import layout
-from echod.store.journal.notices import Notices
+from echod.store.errors import EngineLimits
+from echod.store.journal.ledger import Notices
 from echod.store.layout import Store, project_root
-from echod.store.limits import EngineLimits
 from echod.store.reader import StoreReader
 from echod.workflows import GateLimits, SystemProcessTable
 

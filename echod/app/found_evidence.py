@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from echod.clock import local_date
-from echod.contract.search import EvidenceInfo
+from echod.contract.entries import EvidenceInfo
 from echod.errors import StateError
 from echod.files import file_version
 from echod.lazy_imports import lazy_imports

@@ -23,7 +23,7 @@ from typing import Final, NamedTuple
 
 from echod.clock import local_date
 from echod.errors import EchodError, os_reason
-from echod.inspection.entry_facts import read_document, record_entries
+from echod.inspection.inspect import read_document, record_entries
 from echod.memory.document import count_lines
 from echod.memory.identity import entry_ids, normalize_title
 from echod.memory.model import Block

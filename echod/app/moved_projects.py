@@ -34,11 +34,11 @@ from echod.state import repair
 from echod.state.database import Database
 from echod.store import layout
 from echod.store.engine import Engine
-from echod.store.journal import moves, retention
+from echod.store.errors import EngineLimits
+from echod.store.journal import journal, retention
 from echod.store.journal.journal import Journal
 from echod.store.layout import STORE_DIRS, Store, solutions_store, store_at
 from echod.store.leftovers import list_private_files
-from echod.store.limits import EngineLimits
 
 _CLOSE_TIMEOUT_SECONDS: Final = 5.0
 _POLL_SECONDS: Final = 0.2
@@ -245,10 +245,10 @@ class RecordedProjects:
             StoreError, StateError: a file or the database cannot be written.
         """
         with worker_lock(self._lock_file, this_process(), lock_seconds):
-            moves.complete_moves(self._journal)
+            journal.complete_moves(self._journal)
             pairs = tuple(zip(possible_stores(moved.old), possible_stores(moved.new), strict=True))
             for old, new in pairs:
-                moves.move_journal(self._journal, old, new)
+                journal.move_journal(self._journal, old, new)
             keys = {old.key: new.key for old, new in pairs}
             repair.move_project_rows(self._database, str(moved.old), str(moved.new), keys)
             self._registry.move(moved.old, moved.new)
@@ -258,7 +258,7 @@ class RecordedProjects:
         stores = possible_stores(project)
         return (
             project in self._registry.roots()
-            or any(moves.has_journal(self._journal, store) for store in stores)
+            or any(journal.has_journal(self._journal, store) for store in stores)
             or repair.count_project_rows(self._database, str(project), [store.key for store in stores]) > 0
         )
 
@@ -272,11 +272,11 @@ class RecordedProjects:
         return tuple(sorted({project for project in recorded if project.is_relative_to(directory)}))
 
     def _is_new(self, project: Path) -> bool:
-        return not any(moves.has_journal(self._journal, store) for store in possible_stores(project))
+        return not any(journal.has_journal(self._journal, store) for store in possible_stores(project))
 
     def _vanished_stores(self) -> tuple[Store, ...]:
         stores = dict.fromkeys(
-            (*moves.vanished_stores(self._journal), *map(_store, repair.list_entry_stores(self._database)))
+            (*journal.vanished_stores(self._journal), *map(_store, repair.list_entry_stores(self._database)))
         )
         return tuple(store for store in stores if not os.path.lexists(store.root))
 
@@ -294,7 +294,7 @@ class RecordedProjects:
         return None
 
     def _has_our_files(self, old: Store, new: Store) -> bool:
-        return moves.left_by_same_store(self._journal, old, new)
+        return journal.left_by_same_store(self._journal, old, new)
 
     def _has_same_entries(self, old: Store, new: Store) -> bool:
         recorded = repair.list_present_entries(self._database, old.key)

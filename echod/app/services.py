@@ -26,21 +26,20 @@ from echod.memory.conversation.digest import MAX_ANSWER_BYTES as MAX_SUMMARY_BYT
 from echod.memory.proposals import MAX_ANSWER_BYTES as MAX_PROPOSALS_BYTES
 from echod.memory.reports.intake import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
 from echod.paths import Paths
-from echod.runtime.user_command import UserCommand
+from echod.runtime.system import UserCommand
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.scheduler.worker import JobSettings, Worker
 from echod.sessions.needs import SessionNeedFinder
 from echod.settings.schema import Settings
 from echod.state.entries import EntryStore
-from echod.state.job import ProcessIdentity
-from echod.state.job_rows import QueueView
+from echod.state.jobs import ProcessIdentity, QueueView
 from echod.state.queue import JobQueue
 from echod.state.repair import CheckedDatabase, open_checked
 from echod.state.session_log import HookEventLog, SessionHint, SessionLog
 from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
-from echod.store.limits import EngineLimits
+from echod.store.errors import EngineLimits
 from echod.sync.job import run_exchange
 from echod.sync.repository import MemoryRepository
 

@@ -21,9 +21,8 @@ from typing import Any, Final, NamedTuple
 
 from echod.auto_memory.changes import MAX_FILE_BYTES
 from echod.auto_memory.places import MemoryPlace, find_places, iter_files
-from echod.errors import GARBLED_ERRORS, EchodError, os_reason
+from echod.errors import GARBLED_ERRORS, EchodError, isolated, os_reason
 from echod.files import read_regular, write_private_durable
-from echod.isolation import isolated
 from echod.log import get_logger
 from echod.memory.auto_memory.checks import MemoryFinding
 

@@ -30,8 +30,7 @@ from echod.runtime.locks import paths_of_running_daemon
 from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
 from echod.settings.schema import Settings
 from echod.store import layout
-from echod.store.layout import Store
-from echod.store.skipped import find_linked_stores
+from echod.store.layout import Store, find_linked_stores
 
 with lazy_imports(__name__):
     from echod import log_setup

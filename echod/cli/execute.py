@@ -21,8 +21,8 @@ from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFai
 from echod.lazy_imports import lazy_imports
 from echod.memory.text import capitalize, pluralize
 from echod.runtime.locks import WorkerBusyError, this_process, worker_lock
-from echod.scheduler.gate import ProjectGate, describe_verdict
-from echod.state.job import Job, JobKind, Need
+from echod.scheduler.needs import ProjectGate, describe_verdict
+from echod.state.jobs import Job, JobKind, Need
 from echod.store.changes import CommitGate, no_gate
 from echod.store.errors import BusyError, RefusedError
 from echod.store.layout import Role, Store, global_root

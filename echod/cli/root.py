@@ -21,8 +21,8 @@ with lazy_imports(__name__):
     import json
     from importlib import metadata
 
-    from echod.cli import completions, output, usage_errors
     from echod.cli import context as command_contexts
+    from echod.cli import options, output, usage_errors
     from echod.store import git
 
 if TYPE_CHECKING:
@@ -322,7 +322,7 @@ def print_completions(instruction: str) -> int:
     Returns:
         the exit code: 1 for an unknown instruction.
     """
-    completions.use_own_scripts()
+    options.use_own_scripts()
     return shell_complete(app, {}, "echod", COMPLETE_VARIABLE, instruction)
 
 

@@ -22,7 +22,7 @@ from echod.paths import claude_home
 from echod.sessions.archiver import Archiver
 from echod.sessions.journal import RootJournal, RootRecord
 from echod.sessions.roots import MEMORY_DIRECTORY, PRIVATE, SessionError, SessionRoot
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.layout import Role, Store
 
 

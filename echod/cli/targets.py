@@ -22,8 +22,8 @@ from echod.cli.context import CommandContext
 from echod.cli.output import fit_path, role_label, sanitize, short_path, title_text, wrap
 from echod.clock import local_date
 from echod.errors import UsageError
-from echod.inspection.entry_facts import get_facts, with_confirmations
-from echod.jobs.archives import ArchivedCopy, list_archived_entries
+from echod.inspection.inspect import get_facts, with_confirmations
+from echod.jobs.base import ArchivedCopy, list_archived_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve_id
 from echod.memory.model import Block, Document

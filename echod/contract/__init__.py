@@ -2,8 +2,8 @@
 
 Values only: named tuples, and dataclasses where a field is replaced or has a default that may change. They are not
 pydantic models, since commands must answer in less time than loading pydantic takes. `codec` converts all to JSON and
-back, `status` has the values of `echod status`, `search`, `sessions`, `sync` and `picture` have those of the commands
-of that name, `entries` has those of lists of entries and solutions, and `commands` has all others. Nothing is exported
+back, `status` has the values of `echod status`, `sessions` has those of the commands of that name, `entries` has those
+about entries (search, explain, picture, sync, solutions), and `commands` has all others. Nothing is exported
 here, so that `echod status` loads only its own.
 
 `schema` grows when a field changes its meaning or is removed. New fields may be added at any time.

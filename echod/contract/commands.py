@@ -6,8 +6,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple
 
 from echod.contract.codec import SCHEMA, Timestamp
-from echod.contract.entries import ChangedEvidence
-from echod.contract.search import EvidenceInfo
+from echod.contract.entries import ChangedEvidence, EvidenceInfo
 from echod.contract.status import PackInfo
 
 

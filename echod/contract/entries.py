@@ -1,11 +1,62 @@
-"""The values that `brief`, `verify`, `explain`, `remembrance`, `import-access` and lists of offers print as JSON."""
+"""The values that commands about entries print as JSON: `brief`, `search`, `verify`, `explain`, `sync` and more."""
 
 from __future__ import annotations
 
 from typing import NamedTuple
 
 from echod.contract.codec import SCHEMA, Timestamp
-from echod.contract.search import EvidenceInfo, FileProblem, SearchResult
+
+
+class EvidenceInfo(NamedTuple):
+    """A citation of an entry, its state, and where the cited lines are now (null: nowhere, or unknown)."""
+
+    cite: str
+    state: str
+    at: str | None = None
+
+
+class SearchResult(NamedTuple):
+    """A document that was found. `preview` is the part that fits the query best, in one line."""
+
+    id: str
+    kind: str
+    scope: str
+    project: str | None
+    store: str
+    role: str
+    layer: str | None
+    title: str
+    date: str | None
+    path: str
+    line: int
+    preview: str
+    score: float
+    suspicious: bool
+    evidence: tuple[EvidenceInfo, ...] = ()
+
+
+class FileProblem(NamedTuple):
+    """A file or directory in which nothing can be found, and why."""
+
+    path: str
+    reason: str
+
+
+class SearchReport(NamedTuple):
+    """`echod search`. `total` counts all documents that match, on every page.
+
+    `searched` has the directories that were searched. `stale` is true if documents that changed just now may be
+    missing, and `notice` has the reason, or another remark.
+    """
+
+    query: str
+    total: int
+    stale: bool
+    results: tuple[SearchResult, ...] = ()
+    problems: tuple[FileProblem, ...] = ()
+    notice: str | None = None
+    searched: tuple[str, ...] = ()
+    schema: int = SCHEMA
 
 
 class ChangedEvidence(NamedTuple):
@@ -133,4 +184,97 @@ class AccessImportReport(NamedTuple):
     undated: int
     new: int
     entries: tuple[ImportedAccess, ...] = ()
+    schema: int = SCHEMA
+
+
+class DrawnPeriod(NamedTuple):
+    """Consecutive days. `lines` (layer: number) is None if unknown; so is `came` where the journal does not reach."""
+
+    first: str
+    last: str
+    lines: dict[str, int] | None
+    came: int | None
+    left: int
+    undone: int
+
+
+class DrawnMovement(NamedTuple):
+    """An entry that came or left. `cause` is a rule, a kind of job, `another program` or `not known`.
+
+    `shortened`: a part of the entry may have stayed. `reversed`: the job was undone, or the file has the entry again.
+    """
+
+    date: str
+    cause: str
+    id: str | None
+    title: str
+    layer: str | None
+    lines: int
+    job: int | None
+    shortened: bool
+    reversed: bool
+
+
+class DrawnUndo(NamedTuple):
+    """A job that was undone, and the job that undid it."""
+
+    date: str
+    job: int | None
+    kind: str
+    undone_by: int
+    summary: str
+
+
+class DrawnRole(NamedTuple):
+    """The picture of a role's memory file. `came_since` is the day from which on additions are known, if any."""
+
+    store: str
+    role: str
+    limit: int | None
+    came_since: str | None
+    period_days: int
+    periods: tuple[DrawnPeriod, ...]
+    came: tuple[DrawnMovement, ...]
+    left: tuple[DrawnMovement, ...]
+    undone: tuple[DrawnUndo, ...]
+
+
+class PictureReport(NamedTuple):
+    """`echod picture`. `problems` are sentences about what could not be read."""
+
+    roles: tuple[DrawnRole, ...] = ()
+    problems: tuple[str, ...] = ()
+    schema: int = SCHEMA
+
+
+class RemoteInfo(NamedTuple):
+    """The remote of a project's memory. `pending` are the files that differ from the last exchange."""
+
+    url: str
+    branch: str
+    pending: tuple[str, ...] = ()
+
+
+class SyncStatusReport(NamedTuple):
+    """`echod sync status`. `driver` is what git does with a memory file that two clones changed (docs/sync.md)."""
+
+    project: str
+    driver: str
+    remote: RemoteInfo | None = None
+    schema: int = SCHEMA
+
+
+class ResolvedFile(NamedTuple):
+    """A memory file in conflict: its path below the project, `resolved`, `conflict` or `left`, and why."""
+
+    path: str
+    state: str
+    detail: str
+
+
+class ResolveReport(NamedTuple):
+    """`echod sync resolve`."""
+
+    project: str
+    files: tuple[ResolvedFile, ...] = ()
     schema: int = SCHEMA

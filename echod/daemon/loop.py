@@ -18,14 +18,12 @@ from queue import SimpleQueue
 from echod import __version__
 from echod.app.services import Services
 from echod.contract.status import Severity, StatusWarning
+from echod.daemon import upkeep
 from echod.daemon.event_health import EventSource
 from echod.daemon.status_publisher import Notifier, StatusPublisher
-from echod.daemon.timers import ClockJumpDetector, Debounce, IntervalScheduler
-from echod.daemon.upkeep import PressureNotices, SearchIndexer, SecretScanTask, SessionSummaries
 from echod.daemon.watcher import WatchTargets
 from echod.daemon.worker_thread import DATABASE_RETRY_SECONDS, WorkerThread
-from echod.errors import StateError
-from echod.isolation import isolated
+from echod.errors import StateError, isolated
 from echod.jobs.base import JobDone
 from echod.log import get_logger
 from echod.projects.discovery import DiscoveredStores
@@ -45,7 +43,7 @@ from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
 from echod.scheduler.worker import FinishedJob
 from echod.state.database import DatabaseUnavailableError
-from echod.state.job import JobState
+from echod.state.jobs import JobState
 from echod.state.repair import LOST_WITH_DATABASE
 from echod.status.collect import StatusCollector
 from echod.store.layout import Store, store_at
@@ -106,19 +104,19 @@ class DaemonLoop:
     wake_file: WakeFile
     wake: threading.Event
     reconcile_now: threading.Event
-    interval_scheduler: IntervalScheduler
-    clock_jumps: ClockJumpDetector
-    search_indexer: SearchIndexer
+    interval_scheduler: upkeep.IntervalScheduler
+    clock_jumps: upkeep.ClockJumpDetector
+    search_indexer: upkeep.SearchIndexer
     settings_warning: StatusWarning | None = None
 
     def __post_init__(self) -> None:
         settings, state = self.services.settings, self.services.paths.state
         self._status_collector = StatusCollector(self.services.read_context)
         self._status = StatusPublisher(self._status_collector, self.services.paths.status_snapshot, self.identity)
-        self._secret_scan = SecretScanTask(self.services.read_context.inspections)
-        self._session_summaries = SessionSummaries(state, enabled=settings.hooks.session_summary)
-        self._pressure_notices = PressureNotices(state)
-        self._debounce: Debounce[str] = Debounce(settings.debounce_seconds, settings.debounce_max_seconds)
+        self._secret_scan = upkeep.SecretScanTask(self.services.read_context.inspections)
+        self._session_summaries = upkeep.SessionSummaries(state, enabled=settings.hooks.session_summary)
+        self._pressure_notices = upkeep.PressureNotices(state)
+        self._debounce: upkeep.Debounce[str] = upkeep.Debounce(settings.debounce_seconds, settings.debounce_max_seconds)
         self._discovered = DiscoveredStores()
         self._projects_by_marker_directory: dict[Path, Path] = {}
         self._gated_stores: set[str] = set()
@@ -130,7 +128,7 @@ class DaemonLoop:
         self._gates_checked_at = self._heartbeat_at = 0.0
         self._packs_inspected_at: float | None = None
         self._awaiting_second_pass: set[str] = set()
-        self._inspection_debounce: Debounce[str] = Debounce(0, 0)
+        self._inspection_debounce: upkeep.Debounce[str] = upkeep.Debounce(0, 0)
         self._reconciled_at: float | None = None
         self._remaining_stores: deque[Store] | None = None  # None between two full reconciles
         startup_warnings = (_rebuilt_warning(self.services), self.settings_warning)
@@ -390,7 +388,7 @@ class DaemonLoop:
             worker_thread.request_late_merge([store])
         self._hold_off(self._inspection_debounce, store, monotonic, time.monotonic() - started)
 
-    def _hold_off(self, debounce: Debounce[str], store: Store, monotonic: float, elapsed: float) -> None:
+    def _hold_off(self, debounce: upkeep.Debounce[str], store: Store, monotonic: float, elapsed: float) -> None:
         if elapsed >= SLOW_LOOK_SECONDS:
             debounce.hold_off(store.key, monotonic + elapsed * HOLD_OFF_FACTOR)
 

@@ -21,12 +21,10 @@ from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonLoop
 from echod.daemon.status_publisher import Notifier
-from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
-from echod.daemon.upkeep import SearchIndexer
+from echod.daemon.upkeep import ClockJumpDetector, IntervalScheduler, PeriodicTask, SearchIndexer
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
-from echod.errors import ConfigurationError, EchodError, StateError
-from echod.isolation import isolated
+from echod.errors import ConfigurationError, EchodError, StateError, isolated
 from echod.jobs.packs import sync_manifests
 from echod.log import get_logger
 from echod.paths import Paths

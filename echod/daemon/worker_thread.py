@@ -12,8 +12,7 @@ from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
 from queue import SimpleQueue
 
-from echod.errors import EchodError
-from echod.isolation import isolated
+from echod.errors import EchodError, isolated
 from echod.log import get_logger
 from echod.runtime import WorkerBusyError
 from echod.scheduler.worker import FinishedJob, Worker

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from echod.app.context import open_read_context
 from echod.contract.commands import Check, CheckResult, DoctorReport
-from echod.doctor.context import DoctorContext, command_line, note, problem
 from echod.doctor.machine import (
+    DoctorContext,
     check_daemon,
     check_database,
     check_directories,
@@ -21,6 +21,9 @@ from echod.doctor.machine import (
     check_service_program,
     check_settings,
     check_watching,
+    command_line,
+    note,
+    problem,
 )
 from echod.doctor.projects import (
     check_excluded,

@@ -12,24 +12,67 @@ import shlex
 import shutil
 import stat
 import subprocess
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from echod.contract.commands import Check
-from echod.doctor.context import DoctorContext, command_line, note, passed, problem
+from echod.contract.commands import Check, CheckResult
 from echod.errors import ConfigurationError, EchodError, StateError, os_reason
 from echod.files import insecure_file_warnings, read_regular
+from echod.paths import Paths
 from echod.runtime import MIN_FREE_BYTES, DaemonState, filesystem_type, free_bytes, is_remote_filesystem, read_liveness
 from echod.service.base import ServiceError, build_service_config
 from echod.service.factory import create_service
 from echod.service.paths import recovery_hint, restart_hint, service_file
 from echod.settings import loader
 from echod.settings.effective import unknown_variable_warnings
+from echod.settings.schema import Settings
 from echod.state.database import Database, DatabaseDamagedError
 from echod.state.repair import check_integrity, list_damaged_copies
 from echod.store.layout import Store
 from echod.sync.registration import ATTRIBUTE, ATTRIBUTES_FILE, DriverState, find_driver_state
 from echod.workflows import marker_directories
+
+
+@dataclass(frozen=True, slots=True)
+class DoctorContext:
+    """One user on one machine at one moment (`now` in Unix seconds, `monotonic` by that clock).
+
+    `settings` are the defaults where the user's cannot be read. `platform` is as in `sys.platform`. `python` runs this
+    installation, of this `version`. `mounts` is from `runtime.read_mounts`.
+    """
+
+    paths: Paths
+    settings: Settings
+    environ: Mapping[str, str]
+    platform: str
+    python: Path
+    version: str
+    uid: int
+    now: float
+    monotonic: float
+    mounts: str
+
+
+def command_line(*words: object) -> str:
+    """Return a command line with all words quoted for a shell."""
+    return shlex.join(map(str, words))
+
+
+def passed(code: str, text: str, path: Path | None = None) -> Check:
+    """Return the result of a check that passed."""
+    return Check(code, CheckResult.OK, text, "", None if path is None else str(path))
+
+
+def note(code: str, text: str, fix: str = "", path: Path | None = None) -> Check:
+    """Return a result that the user may want to know, although nothing fails because of it."""
+    return Check(code, CheckResult.NOTE, text, fix, None if path is None else str(path))
+
+
+def problem(code: str, text: str, fix: str, path: Path | None = None) -> Check:
+    """Return the result of a check that failed: something does not work, or a guarantee does not hold here."""
+    return Check(code, CheckResult.PROBLEM, text, fix, None if path is None else str(path))
+
 
 _OTHERS_MASK = 0o077
 _MIB = 1 << 20

@@ -16,7 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from echod.contract.commands import Check
-from echod.doctor.context import DoctorContext, command_line, note, passed, problem
+from echod.doctor.machine import DoctorContext, command_line, note, passed, problem
 from echod.errors import EchodError, os_reason
 from echod.files import read_regular
 from echod.memory import MAX_FILE_BYTES
@@ -32,10 +32,9 @@ from echod.sessions.transcripts import host_retention_days
 from echod.store import layout
 from echod.store.errors import StoreError
 from echod.store.fs import Capabilities, probe
-from echod.store.layout import Role, Store
+from echod.store.layout import Role, SkippedItem, Store, find_skipped
 from echod.store.leftovers import find_leftovers
 from echod.store.private_directory import PRIVATE_DIRECTORY
-from echod.store.skipped import SkippedItem, find_skipped
 from echod.workflows.model import Verdict
 
 _MAX_GITIGNORE_BYTES = 1024 * 1024

@@ -3,5 +3,5 @@
 The daemon may be dead, the settings invalid, the disk full: the agent must not notice. A reported event stays in the
 spool until a job takes it. This `__init__` imports nothing; the command line imports `run` directly.
 
-Modules for other packages: `mentions`, `offers`, `spool`, `summary`.
+Modules for other packages: `mentions`, `offers`, `run`, `spool`.
 """

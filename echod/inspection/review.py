@@ -28,9 +28,9 @@ from echod.memory.model import Layer
 from echod.projects.settings import MaintenancePolicy
 from echod.state.decisions import QuestionKey
 from echod.state.entries import EntryStore
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
-from echod.store.journal.notices import Notice, Notices, Question
+from echod.store.journal.ledger import Notice, Notices, Question
 from echod.store.layout import Role, Store, original_findings_name
 from echod.store.reader import StoreReader
 

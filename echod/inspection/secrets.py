@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.errors import error_reason
 from echod.files import FileVersion, file_version, open_regular
 from echod.inspection.cache import InspectionCache
-from echod.isolation import error_reason
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.exposed_secrets import SecretLocation, locate_secrets

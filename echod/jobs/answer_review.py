@@ -18,7 +18,6 @@ from echod.inspection.review import (
     SuspiciousEntry,
 )
 from echod.jobs import manual, propose
-from echod.jobs.archives import list_archived_entries
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -27,6 +26,7 @@ from echod.jobs.base import (
     JobResources,
     Proposal,
     change_set,
+    list_archived_entries,
     plan_and_commit,
     role_path,
 )
@@ -35,11 +35,11 @@ from echod.memory.policy import Rule
 from echod.memory.proposals import ProposedEntry
 from echod.memory.redact import redact_bytes
 from echod.state.decisions import ReviewAnswer
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import ConsumeFindings, Write
+from echod.store.engine import RoleView
 from echod.store.layout import findings_archive_path, restored_findings_name
-from echod.store.session import RoleView
 
 
 def changes_files(item: OpenReviewItem, answer: ReviewAnswer) -> bool:

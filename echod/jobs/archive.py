@@ -16,7 +16,7 @@ from echod.sessions.archiver import Archiver, SessionSource, Summarizer
 from echod.sessions.journal import RootJournal, Tracer
 from echod.sessions.needs import SessionNeedFinder, SessionProjects
 from echod.sessions.roots import MEMORY_DIRECTORY, RootBusyError, SessionError, SessionRoot
-from echod.state.job import Job, JobKind
+from echod.state.jobs import Job, JobKind
 from echod.state.session_log import SessionLog
 
 _BUSY_SECONDS = 10.0

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from datetime import date
 
-from echod.inspection.entry_facts import get_knowledge_facts
-from echod.jobs.archives import append_pruned
+from echod.inspection.inspect import get_knowledge_facts
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
     JobDone,
     JobOutcome,
     Proposal,
+    append_pruned,
     change_set,
     knowledge_unavailable,
     plan_and_commit,
@@ -20,10 +20,10 @@ from echod.jobs.base import (
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import CompressPlan, Facts, PolicySettings, plan_compress
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import Write
-from echod.store.session import RoleView
+from echod.store.engine import RoleView
 
 
 def run(context: JobContext) -> JobOutcome:

@@ -17,8 +17,8 @@ from pathlib import PurePosixPath
 from typing import NamedTuple
 
 from echod.clock import local_date
-from echod.inspection.entry_facts import record_entries
-from echod.jobs.archives import append_pruned, backup_name
+from echod.files import content_digest
+from echod.inspection.inspect import record_entries
 from echod.jobs.base import (
     RETRY_SECONDS,
     JobBlocked,
@@ -28,6 +28,8 @@ from echod.jobs.base import (
     JobOutcome,
     JobResources,
     Proposal,
+    append_pruned,
+    backup_name,
     change_set,
     replan_and_commit,
     role_path,
@@ -40,13 +42,13 @@ from echod.memory.entry_matching import NO_ID_CHANGES
 from echod.memory.model import Document, Unreadable
 from echod.state.decisions import QuestionKey
 from echod.state.entries import EntryStore, Reference
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import Append, ChangeSet, ConsumeFindings, PartialConsume, Write
-from echod.store.journal.notices import CLAIM, SUPERSEDES, Question
+from echod.store.engine import RoleSession, RoleView
+from echod.store.fs import Snapshot
+from echod.store.journal.ledger import CLAIM, SUPERSEDES, Question
 from echod.store.layout import Role, findings_archive_path, quarantine_path
-from echod.store.session import RoleSession, RoleView
-from echod.store.snapshot import Snapshot, content_digest
 
 _MAX_FILES, _MAX_BYTES = 500, 512 << 10
 """The size of a batch. Planning more would hold the role's lock so long that other writers always come first."""

@@ -15,8 +15,7 @@ from typing import Final, NamedTuple
 
 from echod.clock import local_date
 from echod.files import read_regular
-from echod.inspection.entry_facts import record_entries
-from echod.jobs.archives import append_pruned
+from echod.inspection.inspect import record_entries
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -24,6 +23,7 @@ from echod.jobs.base import (
     JobOutcome,
     JobResources,
     Proposal,
+    append_pruned,
     change_set,
     plan_and_commit,
     report_only,
@@ -35,7 +35,7 @@ from echod.memory.compose import ComposeError
 from echod.memory.document import new_memory_file, parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy.archive import to_archived_entry
+from echod.memory.policy.draft import to_archived_entry
 from echod.memory.policy_model import Rule
 from echod.memory.reports.history import ReportHistory, learned_line
 from echod.memory.reports.intake import (
@@ -49,13 +49,13 @@ from echod.memory.reports.intake import (
 from echod.memory.reports.learnings import Candidate, RoleLearnings, find_learnings, with_learnings
 from echod.memory.reports.model import REPORT_ROLES, ReportKind
 from echod.memory.text import pluralize
-from echod.runtime.user_command import UserCommandError
-from echod.state.job import JobKind
+from echod.runtime.system import UserCommandError
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import Append
+from echod.store.engine import RoleView
 from echod.store.errors import as_store_error
 from echod.store.layout import Role, Store
-from echod.store.session import RoleView
 from echod.workflows.reports import ReadReport, ReportFile, UnreadableReport, find_reports, read_report_file
 
 log = get_logger(__name__)

@@ -1,32 +1,38 @@
-"""The jobs of the user's decisions about entries: remember, raise, forget, restore, reset, elevate.
+"""The jobs of the user's decisions: remember, raise, forget, restore, reset, elevate, scrub.
 
 `echod.memory.policy.manual` and `echod.memory.compose` plan the changes. The jobs' errors are in `echod.jobs`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from datetime import date, timedelta
+from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.inspection.entry_facts import record_entries
-from echod.jobs.archives import append_removed, append_short_form, backup_name
+from echod.inspection.inspect import record_entries
+from echod.inspection.secrets import ScanCandidate
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
     JobDone,
     JobOutcome,
     Proposal,
+    append_removed,
+    append_short_form,
+    backup_name,
     change_set,
     knowledge_unavailable,
     plan_and_commit,
     plan_memory_and_commit,
+    replan_and_commit,
     role_path,
     write_memory,
 )
 from echod.memory.compose import AlreadyNoted, Note, UnwritableNote, find_same_note, with_note
 from echod.memory.document import new_memory_file, parse
+from echod.memory.exposed_secrets import locate_secrets, strip_secrets
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Block, Document, Layer, Unreadable
@@ -51,14 +57,14 @@ from echod.memory.policy.manual import (
     restore_entry,
 )
 from echod.memory.redact import redact_entry
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
-from echod.store.changes import Append, Write
+from echod.store.changes import Append, ChangeSet, Origin, Write
 from echod.store.create import append_to_memory
-from echod.store.errors import RefusedError
-from echod.store.layout import Role
-from echod.store.session import RoleView
-from echod.store.snapshot import Snapshot
+from echod.store.engine import RoleView
+from echod.store.errors import BusyError, RefusedError
+from echod.store.fs import Snapshot
+from echod.store.layout import MEMORY, Role
 
 NOTES_ROLE = "notes"
 """The role for the notes of `echod remember`."""
@@ -322,3 +328,40 @@ def plan_elevation(
     if isinstance(document, Unreadable):
         return NotEligible(f"the global memory is left alone: {document.reason.rstrip('.')}")
     return elevate_entry(document, ElevationRequest(block, source.store.project.name, source.name, domain, today))
+
+
+MAX_FILES = 50
+"""The number of files of a role that one commit changes."""
+
+
+def scrub(context: JobContext, files: Iterable[ScanCandidate], *, include_protected: bool) -> JobOutcome:
+    """Remove the secrets from at most `MAX_FILES` files of the role; from etched entries and notes only on request."""
+    session, candidates = context.session, tuple(files)
+
+    def plan() -> Proposal | JobOutcome:
+        writes: list[Write] = []
+        skipped: list[str] = []
+        removed = 0
+        for file in candidates:
+            name = file.path.relative_to(session.role.path)
+            try:
+                # `read` also restores entries that another program overwrote in the memory file.
+                snapshot = session.read().memory if str(name) == MEMORY else session.read_file(str(name))
+            except BusyError as error:
+                skipped.append(str(error))
+                continue
+            document = parse(snapshot.text)
+            if isinstance(document, Unreadable):
+                skipped.append(f"{file.path} is left alone. {document.reason}")
+                continue
+            after = strip_secrets(snapshot.text, include_protected=include_protected)
+            if after != snapshot.text:
+                removed += len(locate_secrets(snapshot.text)) - len(locate_secrets(after))
+                writes.append(Write(PurePosixPath(session.role.name) / name, snapshot.digest, after))
+        summary = f"{removed} {'secret' if removed == 1 else 'secrets'} taken out"
+        if not writes:
+            return JobDone(summary, changed=False, skipped=tuple(skipped))
+        changes = ChangeSet(JobKind.SCRUB.value, session.role.name, summary, tuple(writes), origin=Origin.USER)
+        return Proposal(changes, skipped=tuple(skipped))
+
+    return replan_and_commit(context, plan)

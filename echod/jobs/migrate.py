@@ -18,8 +18,7 @@ from datetime import date
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
-from echod.inspection.entry_facts import record_entries
-from echod.jobs.archives import free_backup_name
+from echod.inspection.inspect import record_entries
 from echod.jobs.base import (
     RETRY_SECONDS,
     JobBlocked,
@@ -30,6 +29,7 @@ from echod.jobs.base import (
     JobResources,
     Proposal,
     change_set,
+    free_backup_name,
     knowledge_unavailable,
     parse_memory,
     plan_and_commit,
@@ -38,18 +38,20 @@ from echod.jobs.base import (
 )
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.memory.document import parse
+from echod.memory.entry_matching import RenamedDocument, rename_document
 from echod.memory.merge import MergeFailure, merge, round_trips
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact_bytes
-from echod.memory.renames import RenamedDocument, rename_document
 from echod.memory.solutions.promotion import EntryReference, entry_digest
 from echod.memory.text import pluralize
 from echod.projects.discovery import main_worktree_path
 from echod.remembrance.library import read_library
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.changes import Append, ConsumeFindings, Write
 from echod.store.create import ensure_directory
+from echod.store.engine import RoleView
 from echod.store.errors import BusyError, as_store_error
+from echod.store.fs import Snapshot
 from echod.store.layout import (
     ARCHIVE,
     STORE_DIRS,
@@ -59,8 +61,6 @@ from echod.store.layout import (
     restored_findings_name,
     solutions_store,
 )
-from echod.store.session import RoleView
-from echod.store.snapshot import Snapshot
 
 _NEW_LAYOUT = STORE_DIRS[0]
 

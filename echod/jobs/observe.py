@@ -21,14 +21,15 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.inbox.inbox import DropReason, Inbox, PendingObservation
-from echod.jobs.archives import append_pruned, list_archived_entries
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
     JobDone,
     JobOutcome,
     Proposal,
+    append_pruned,
     change_set,
+    list_archived_entries,
     plan_and_commit,
     report_only,
     write_memory,
@@ -38,13 +39,13 @@ from echod.memory.document import parse_block
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts, record_observations
-from echod.memory.policy.archive import to_archived_entry
+from echod.memory.policy.draft import to_archived_entry
 from echod.memory.policy_model import Rule
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.state.session_log import HookEventLog, TaskRecord, TaskState
 from echod.store import layout
+from echod.store.engine import RoleView
 from echod.store.layout import Role
-from echod.store.session import RoleView
 
 log = get_logger(__name__)
 

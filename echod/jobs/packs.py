@@ -19,8 +19,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from echod.clock import local_datetime
-from echod.isolation import isolated
-from echod.jobs.archives import free_backup_name
+from echod.errors import isolated
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -28,6 +27,7 @@ from echod.jobs.base import (
     JobOutcome,
     Proposal,
     change_set,
+    free_backup_name,
     plan_and_commit,
     role_path,
 )
@@ -46,18 +46,16 @@ from echod.memory.packs.manifest import (
     read_manifest_changes,
 )
 from echod.memory.redact import redact_bytes
-from echod.packs.installed import PackState, UpdateStatus, manifest_path
-from echod.packs.registries import AvailablePack
-from echod.state.job import JobKind
+from echod.packs.installed import AvailablePack, PackState, UpdateStatus, manifest_path
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import Append, ConsumeFindings, Write
 from echod.store.create import ensure_directory
-from echod.store.engine import Engine
+from echod.store.engine import Engine, RoleSession, RoleView
 from echod.store.errors import RefusedError, as_store_error
 from echod.store.fs import create_durable_file, open_dir
 from echod.store.layout import MEMORY, Role, packs_store
 from echod.store.reader import CommitInfo
-from echod.store.session import RoleSession, RoleView
 
 MANIFEST_CHANGES_FILE = "archive/manifests.jsonl"
 """In a pack's directory: its manifest before and after each change."""

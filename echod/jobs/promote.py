@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 
-from echod.inspection.entry_facts import record_and_get_facts, record_entries
+from echod.inspection.inspect import record_and_get_facts, record_entries
 from echod.jobs.base import (
     JobContext,
     JobDone,
@@ -17,8 +17,8 @@ from echod.jobs.base import (
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import PromotionPlan, plan_promotion
-from echod.state.job import JobKind
-from echod.store.session import RoleView
+from echod.state.jobs import JobKind
+from echod.store.engine import RoleView
 
 
 def run(context: JobContext) -> JobOutcome:

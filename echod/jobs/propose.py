@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import date
 
 from echod.clock import local_date
-from echod.inspection.entry_facts import record_entries
-from echod.jobs.archives import append_pruned
+from echod.inspection.inspect import record_entries
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -23,6 +22,7 @@ from echod.jobs.base import (
     JobOutcome,
     JobResources,
     Proposal,
+    append_pruned,
     change_set,
     parse_memory,
     plan_and_commit,
@@ -44,11 +44,11 @@ from echod.memory.proposals import (
     read_proposals,
 )
 from echod.memory.text import pluralize
-from echod.runtime.user_command import UserCommandError
-from echod.state.job import JobKind
-from echod.store.journal.notices import PROPOSAL, Question
+from echod.runtime.system import UserCommandError
+from echod.state.jobs import JobKind
+from echod.store.engine import RoleView
+from echod.store.journal.ledger import PROPOSAL, Question
 from echod.store.layout import Role
-from echod.store.session import RoleView
 
 log = get_logger(__name__)
 

@@ -9,9 +9,8 @@ import shlex
 from datetime import date
 from typing import NamedTuple
 
-from echod.inspection.entry_facts import record_and_get_facts, record_entries
+from echod.inspection.inspect import record_and_get_facts, record_entries
 from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, first_prune_deadline, first_prune_id
-from echod.jobs.archives import append_to_archive, backup_name, pruned_archive_sizes
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -19,10 +18,13 @@ from echod.jobs.base import (
     JobDone,
     JobOutcome,
     Proposal,
+    append_to_archive,
+    backup_name,
     change_set,
     knowledge_unavailable,
     parse_memory,
     plan_and_commit,
+    pruned_archive_sizes,
     role_path,
     write_memory,
 )
@@ -39,12 +41,12 @@ from echod.memory.policy import (
     select_archive_file,
 )
 from echod.state.entries import EntryStore
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import Write
+from echod.store.engine import RoleView
+from echod.store.fs import find_replacement_problem
 from echod.store.layout import Role
-from echod.store.session import RoleView
-from echod.store.snapshot import find_replacement_problem
 
 
 class KnowledgeSkipped(NamedTuple):

@@ -46,12 +46,12 @@ from echod.memory.solutions.promotion import (
     slug_of,
 )
 from echod.remembrance.library import SolutionLibrary, read_library
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.changes import Append, Write
 from echod.store.create import ensure_directory
+from echod.store.engine import RoleView
 from echod.store.errors import as_store_error
 from echod.store.layout import ARCHIVE, SOLUTIONS, Role, solutions_store
-from echod.store.session import RoleView
 
 _SUFFIX = ".md"
 _UNCLOSED = f"a code block or comment in {MEMORY_FILE} is never closed, so that a line more would change its meaning"

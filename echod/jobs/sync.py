@@ -13,8 +13,16 @@ from datetime import date
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
-from echod.jobs.archives import removed_archive_sizes
-from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, Proposal, plan_and_commit, role_path
+from echod.jobs.base import (
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    Proposal,
+    plan_and_commit,
+    removed_archive_sizes,
+    role_path,
+)
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.memory.branches import merge_branches, unite_archives
 from echod.memory.conservation import find_whole_lines
@@ -24,7 +32,7 @@ from echod.memory.identity import block_content, block_key, entry_ids
 from echod.memory.merge import MergeFailure
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy import Rule, render_archived_entries
-from echod.memory.policy.archive import (
+from echod.memory.policy.draft import (
     REMOVED_STEM,
     forgotten_only_in,
     select_archive_file,
@@ -32,11 +40,11 @@ from echod.memory.policy.archive import (
     without_forgotten,
 )
 from echod.memory.redact import redact_entry
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.changes import ChangeSet, Origin, Write
+from echod.store.engine import RoleView
+from echod.store.fs import Snapshot
 from echod.store.layout import ARCHIVE
-from echod.store.session import RoleView
-from echod.store.snapshot import Snapshot
 
 _REASON = "replaced by an edit on another machine"
 

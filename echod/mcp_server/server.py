@@ -1,17 +1,31 @@
-"""The protocol: the official SDK's server around the tools and resources.
+"""Serve one client: the official SDK's server around the tools and resources, and when it ends.
 
 Both eras of the protocol are the SDK's business. A call is answered in a worker thread, so that the server answers
 pings while a large memory is read for the first time. Standard output belongs to the protocol.
+
+The server ends with its client:
+
+- The end of its input ends the server. That is the usual way, and the protocol's.
+- A signal ends it at once, for a thread that waits for input would delay an orderly end. Nothing is lost by that: the
+  index and the state database survive a kill.
+- A client that was killed may have left its end of the pipe to another process, so that the input never ends. The
+  server therefore watches its parent. Where that is only a wrapper (a shell, a package runner), it watches the parent
+  of the wrapper too.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import signal
+import threading
+from collections.abc import Callable
 from typing import Any, Final
 
 import anyio
 import anyio.to_thread
 import mcp_types as types
+import psutil
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.server.stdio import stdio_server
@@ -20,11 +34,16 @@ from mcp.shared.exceptions import MCPError
 from echod import __version__
 from echod.errors import EchodError
 from echod.log import get_logger
-from echod.mcp_server import resources
 from echod.mcp_server.memory_tools import MemoryTools, search_artifacts
-from echod.mcp_server.resources import MIME_TYPE
 from echod.mcp_server.schemas import TOOLS, Arguments, InvalidArgumentError
-from echod.mcp_server.session import ServerSession
+from echod.mcp_server.session import (
+    ENTRY_TEMPLATE,
+    MEMORY_TEMPLATE,
+    MIME_TYPE,
+    ServerSession,
+    list_resources,
+    read_resource,
+)
 
 NAME: Final = "echod"
 INSTRUCTIONS: Final = (
@@ -48,9 +67,9 @@ def build_server(session: ServerSession) -> Server[Any]:
     async def call_tool(_: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         return await anyio.to_thread.run_sync(_call, session, tools, params.name, params.arguments)
 
-    async def list_resources(_: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+    async def answer_list(_: Context, params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
         cursor = params.cursor if params is not None else None
-        page = await anyio.to_thread.run_sync(resources.list_resources, session, cursor)
+        page = await anyio.to_thread.run_sync(list_resources, session, cursor)
         listed = [
             types.Resource(uri=found.uri, name=found.name, description=found.description, mime_type=MIME_TYPE)
             for found in page.resources
@@ -59,14 +78,14 @@ def build_server(session: ServerSession) -> Server[Any]:
 
     async def list_templates(_: Context, __: types.PaginatedRequestParams | None) -> types.ListResourceTemplatesResult:
         templates = [
-            types.ResourceTemplate(uri_template=resources.ENTRY_TEMPLATE, name="entry", mime_type=MIME_TYPE),
-            types.ResourceTemplate(uri_template=resources.MEMORY_TEMPLATE, name="memory", mime_type=MIME_TYPE),
+            types.ResourceTemplate(uri_template=ENTRY_TEMPLATE, name="entry", mime_type=MIME_TYPE),
+            types.ResourceTemplate(uri_template=MEMORY_TEMPLATE, name="memory", mime_type=MIME_TYPE),
         ]
         return types.ListResourceTemplatesResult(resource_templates=templates)
 
-    async def read_resource(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+    async def answer_read(_: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
         uri = str(params.uri)
-        text = await anyio.to_thread.run_sync(resources.read_resource, session, uri)
+        text = await anyio.to_thread.run_sync(read_resource, session, uri)
         if text is None:
             raise MCPError(types.INVALID_PARAMS, f"There is no resource {uri}.")
         contents = types.TextResourceContents(uri=uri, text=text, mime_type=MIME_TYPE)
@@ -78,9 +97,9 @@ def build_server(session: ServerSession) -> Server[Any]:
         instructions=INSTRUCTIONS,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
-        on_list_resources=list_resources,
+        on_list_resources=answer_list,
         on_list_resource_templates=list_templates,
-        on_read_resource=read_resource,
+        on_read_resource=answer_read,
     )
 
 
@@ -131,3 +150,49 @@ def _call(
 def _error(text: str) -> types.CallToolResult:
     content = types.TextContent(text=json.dumps({"error": text}, ensure_ascii=False, indent=2))
     return types.CallToolResult(content=[content], is_error=True)
+
+
+POLL_SECONDS: Final = 1.0
+EXIT_CODE: Final = 0
+_WRAPPER_ARGUMENT: Final = "mcp"
+
+
+def end_with_signals() -> None:
+    """Let the signals that end a process end this one at once."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def end_with_parent(end: Callable[[], None], poll_seconds: float = POLL_SECONDS) -> threading.Thread:
+    """Call `end` in a thread when the parent has ended, or a wrapper has lost its own parent."""
+    arguments = (_watched_parents(), end, poll_seconds)
+    thread = threading.Thread(target=_watch, args=arguments, name="parent-watch", daemon=True)
+    thread.start()
+    return thread
+
+
+def end_process() -> None:
+    """End the process at once, whatever its threads wait for."""
+    os._exit(EXIT_CODE)
+
+
+def _watch(parents: tuple[int, int | None], end: Callable[[], None], poll_seconds: float) -> None:
+    pause = threading.Event()
+    while parents == _watched_parents():
+        pause.wait(poll_seconds)
+    end()
+
+
+def _watched_parents() -> tuple[int, int | None]:
+    """Return the parent, and the parent of that one if it is a wrapper of this server."""
+    parent = os.getppid()
+
+    try:
+        process = psutil.Process(parent)
+        arguments = process.cmdline()
+        is_wrapper = any("echod" in argument for argument in arguments) and any(
+            _WRAPPER_ARGUMENT in argument for argument in arguments
+        )
+        return parent, process.ppid() if is_wrapper else None
+    except psutil.Error:
+        return parent, None

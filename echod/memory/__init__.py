@@ -8,7 +8,7 @@ file), `document` (from bytes to a document), `markdown` (headings), `forms` (en
 Two branches of a memory or an archive are merged by `branches`.
 
 Modules for other packages: `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
-`prompt_injection`, `proposals`, `renames`, `session_summary`, `shorten`, `specificity`, `text`.
+`prompt_injection`, `proposals`, `session_summary`, `shorten`, `specificity`, `text`.
 """
 
 MAX_FILE_BYTES = 10 * 1024 * 1024

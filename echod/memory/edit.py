@@ -20,8 +20,8 @@ from itertools import pairwise
 
 from echod.memory import forms
 from echod.memory.document import parse_block
+from echod.memory.forms import Recurrence, without_recurrence
 from echod.memory.model import Block, Entry, Field, Form, Layer, Span
-from echod.memory.recurrence import Recurrence, without_recurrence
 
 # The order of the fields in all forms.
 _FIELD_ORDER = ("layer", "source", "confidence", "evidence", "verified", "supersedes", "promoted_to")

@@ -20,7 +20,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from echod.memory import forms
-from echod.memory.front_matter import front_matter_end
+from echod.memory.text import front_matter_end
 
 HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
 """A heading of level 2 or 3, where the line is not content of something else."""

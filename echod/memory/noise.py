@@ -16,10 +16,10 @@ from functools import cached_property
 
 from echod.memory.document import parse_block
 from echod.memory.edit import learnings, split_body
+from echod.memory.forms import Recurrence, add_recurrences, find_recurrence
 from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import join_sentences, split_sentences
 from echod.memory.model import Block, Entry, Field, Form, Layer
-from echod.memory.recurrence import Recurrence, add_recurrences, find_recurrence
 from echod.memory.similarity.words import find_numbers, fold, jaccard, stem, tokenize
 from echod.memory.specificity import NameCounts, Specificity, find_names
 

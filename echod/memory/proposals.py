@@ -19,7 +19,7 @@ from echod.memory.findings import Finding
 from echod.memory.findings.text import canonical_title
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document, Entry, Layer, Unreadable
-from echod.memory.policy.archive import ArchivedEntry
+from echod.memory.policy.draft import ArchivedEntry
 from echod.memory.policy.manual import EditRefusal, remove_entries
 from echod.memory.policy_model import Rule
 from echod.memory.prompt_injection import find_injection

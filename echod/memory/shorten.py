@@ -13,8 +13,8 @@ from itertools import groupby
 from echod.memory import markdown
 from echod.memory.document import count_lines, parse, parse_block
 from echod.memory.edit import BodyPart, PartKind, joined_lines, learnings, split_body
+from echod.memory.forms import without_recurrence
 from echod.memory.model import Block, Document, Entry
-from echod.memory.recurrence import without_recurrence
 from echod.memory.specificity import NameCounts, states_rule
 
 _STATISTICS = re.compile(

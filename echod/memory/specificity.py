@@ -19,8 +19,17 @@ from typing import NamedTuple
 from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.similarity.languages import FLAW_ADVICE, REMEDY_ADVICE, RULE_ADVICE, SEVERE_ADVICE
-from echod.memory.similarity.words import UNSPACED_RUN, fold, jaccard, stem, tokenize
+from echod.memory.similarity.words import (
+    FLAW_ADVICE,
+    REMEDY_ADVICE,
+    RULE_ADVICE,
+    SEVERE_ADVICE,
+    UNSPACED_RUN,
+    fold,
+    jaccard,
+    stem,
+    tokenize,
+)
 from echod.memory.text import normalize_characters
 
 _MAX_SHARE = 0.05  # share of the texts of a file that may contain a telling name

@@ -22,11 +22,10 @@ from echod.errors import GARBLED_ERRORS, ConfigurationError
 from echod.files import open_regular
 from echod.paths import MAX_PATH_LENGTH, claude_home, home_directory
 from echod.store import layout
-from echod.store.layout import Store
-from echod.store.skipped import find_linked_stores
+from echod.store.layout import Store, find_linked_stores
 
 if TYPE_CHECKING:
-    from echod.store.skipped import SkippedItem
+    from echod.store.layout import SkippedItem
 
 _CLAUDE_WORKTREES = (".claude", "worktrees")
 _MAX_POINTER_BYTES = 2 * MAX_PATH_LENGTH

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple, TypeAlias
 from echod.files import FileVersion, VersionedCache, file_version, read_regular
 from echod.lazy_imports import lazy_imports
 from echod.memory.policy_model import PolicySettings
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.layout import Role
 from echod.workflows.markers.activity import may_track
 

@@ -3,7 +3,7 @@
 The daemon, the commands and the status report share these modules, which import none of them. All are cheap to load:
 filelock and psutil are imported only when a lock is taken, or where there is no /proc.
 
-Modules for other packages: `heartbeat`, `locks`, `system`, `user_command`.
+Modules for other packages: `heartbeat`, `locks`, `system`.
 """
 
 from echod.runtime.heartbeat import (

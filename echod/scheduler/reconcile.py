@@ -13,11 +13,10 @@ from datetime import date
 from pathlib import Path
 
 from echod.clock import local_date
-from echod.errors import StateError
+from echod.errors import StateError, left_alone_text
 from echod.files import FileVersion, regular_file_version
 from echod.inbox.inbox import Inbox
 from echod.inspection import InspectionCache
-from echod.isolation import left_alone_text
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Layer
@@ -28,7 +27,7 @@ from echod.scheduler.needs import NeedSettings, NeedsReport, ReadProblem, find_n
 from echod.sessions.needs import SessionNeedFinder
 from echod.sessions.roots import SessionError
 from echod.state.entries import EntryStore
-from echod.state.job import JobKind, Need
+from echod.state.jobs import JobKind, Need
 from echod.state.queue import JobQueue
 from echod.store import layout
 from echod.store.engine import Engine

@@ -13,8 +13,7 @@ from typing import NamedTuple
 import structlog
 
 from echod.clock import local_date
-from echod.errors import EchodError, StateError
-from echod.isolation import error_reason
+from echod.errors import EchodError, StateError, error_reason
 from echod.jobs import archive, compress, consolidate, ingest, observe, promote, propose, prune
 from echod.jobs.base import (
     JobBlocked,
@@ -29,10 +28,10 @@ from echod.jobs.base import (
 from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
 from echod.log import get_logger
 from echod.projects.settings import MaintenancePolicy, request_only_reason
-from echod.scheduler.gate import ProjectGate, describe_verdict
+from echod.scheduler.needs import ProjectGate, describe_verdict
 from echod.state.database import DatabaseUnavailableError
 from echod.state.entries import EntryStore
-from echod.state.job import Job, JobKind, ProcessIdentity
+from echod.state.jobs import Job, JobKind, ProcessIdentity
 from echod.state.queue import JobQueue
 from echod.store import layout
 from echod.store.engine import Engine

@@ -17,7 +17,7 @@ from itertools import combinations
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.contract.search import EvidenceInfo
+from echod.contract.entries import EvidenceInfo
 from echod.memory.evidence.compare import EvidenceState
 from echod.memory.model import Layer
 from echod.memory.similarity import Learning, LearningFeatures, SimilarityThresholds, compare_learnings, features_of

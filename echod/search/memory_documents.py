@@ -15,7 +15,7 @@ from echod.evidence.entries import entry_citations
 from echod.memory.document import count_lines, parse, parse_block
 from echod.memory.identity import ID_LENGTH, entry_ids
 from echod.memory.model import Block, Document, Entry, Unreadable
-from echod.memory.policy.archive import read_archive
+from echod.memory.policy.draft import read_archive
 from echod.search.documents import DocumentKind, SearchDocument, UnreadableFileError
 
 _HIDDEN_FIELDS: Final = frozenset({"source", "category", "domain", "layer", "date", "tags"})

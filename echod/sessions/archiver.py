@@ -4,7 +4,7 @@ The order in one change is: the archive, its receipt, the row in ARCHIVE.md, the
 or none (`journal`). A summary by the user's command comes afterwards, as a change of its own, so that no conversation
 waits for a model.
 
-The answer is searched for secrets like everything else. `echod.runtime.user_command` runs it. A module of its own,
+The answer is searched for secrets like everything else. `echod.runtime.system` runs it. A module of its own,
 so that commands that only list archives do not load it.
 """
 
@@ -30,7 +30,7 @@ from echod.memory.conversation.model import (
     TranscriptMessage,
     utc_timestamp,
 )
-from echod.runtime.user_command import UserCommandError
+from echod.runtime.system import UserCommandError
 from echod.sessions.archive_writer import ArchiveDraft, ArchiveWriter, BaseArchive, SessionOutcome
 from echod.sessions.dialects import (
     LineReader,

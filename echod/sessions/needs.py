@@ -21,7 +21,7 @@ from echod.sessions.receipts import Receipt, SummaryKind, read_receipts, receipt
 from echod.sessions.roots import EXPIRY_WARNING_DAYS, SessionError, SessionRoot, project_root_for
 from echod.sessions.transcripts import Transcript, TranscriptFinder
 from echod.settings.schema import SessionSettings
-from echod.state.job import JobKind, Need
+from echod.state.jobs import JobKind, Need
 from echod.state.session_log import SessionHint, SessionLog, SourceRecord, SourceState
 from echod.store.layout import Store, find_stores_in_resolved_root
 

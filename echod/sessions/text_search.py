@@ -17,7 +17,7 @@ from echod.memory.conversation.distill import FULL_SHARE, MemoryAnalysis, analys
 from echod.memory.conversation.model import clean_text
 from echod.sessions.journal import RootJournal, RootRecord, Staged
 from echod.sessions.roots import CURATED, EPHEMERAL, INDEX, SessionError, SessionRoot
-from echod.store.journal.notices import Notice
+from echod.store.journal.ledger import Notice
 
 _MAX_LINE_CHARACTERS = 400
 

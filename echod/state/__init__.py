@@ -3,7 +3,7 @@
 Other packages import the modules by path, since read-only commands need only some of them:
 
 - `database`, `schema`, `repair`: the file, its transactions, its tables, and its rebuild after damage.
-- `job`, `queue`, `job_rows`: jobs, the queue, and its read-only view.
+- `jobs`, `queue`: jobs and what is read of them, and the queue.
 - `entries`, `entry_ids`: data about entries and groups of them; `fingerprints`: the lines that they cite.
 - `decisions`: answers to review items, and what survives a lost database.
 - `workflow_log`: workflows that were seen or declared.

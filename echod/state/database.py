@@ -448,12 +448,13 @@ def version_error(path: Path, version: int, known_version: int) -> DatabaseVersi
 def as_state_error(error: sqlite3.Error, path: Path) -> StateError:
     """Return the error for what SQLite reported about the database at `path`; raise it `from error`."""
     # Extended codes carry the primary code in their low byte. Errors of the driver itself carry none.
-    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
+    extended = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR)
+    code = extended & 0xFF
     if code in _DAMAGED_CODES:
         return damaged_error(path)
     if code in _BUSY_CODES:
         return busy_error(path)
-    if code == sqlite3.SQLITE_FULL:
+    if code == sqlite3.SQLITE_FULL or extended == sqlite3.SQLITE_IOERR_SHMSIZE:
         return DatabaseFullError(f"The state database {path} cannot be written: the disk is full; free some space.")
     message = _MESSAGES.get(code, "it refused a statement; the log has the cause")
     return StateError(f"The state database {path} cannot be used: {message}.")

@@ -1,4 +1,4 @@
-"""The job queue: every transition of a job (`echod.state.job` has the state machine), each in one transaction.
+"""The job queue: every transition of a job (`echod.state.jobs` has the state machine), each in one transaction.
 
 The process that runs jobs holds the worker lock, but this module does not depend on it. It does not know what a job
 does, nor why one must wait.
@@ -14,9 +14,9 @@ from dataclasses import replace
 from typing import Final
 
 from echod.errors import StateError, UsageError
-from echod.state import job_rows
+from echod.state import jobs
 from echod.state.database import Database
-from echod.state.job import DEFAULT_BACKOFF, MANUAL_KINDS, Backoff, Job, JobKind, JobState, Need, ProcessIdentity
+from echod.state.jobs import DEFAULT_BACKOFF, MANUAL_KINDS, Backoff, Job, JobKind, JobState, Need, ProcessIdentity
 
 _MAX_CLOCK_GAP: Final = 2 * 86_400.0
 _MIN_CONFIRMATION: Final = 20 * 3600.0
@@ -82,31 +82,31 @@ class JobQueue:
         being processed now.
         """
         with self._database.write_transaction() as connection:
-            waiting = job_rows.find_pending(connection, need)
-            if job_rows.is_input_done(connection, need):
+            waiting = jobs.find_pending(connection, need)
+            if jobs.is_input_done(connection, need):
                 if waiting:
                     _close(connection, waiting, "its input was already processed", now)
                 return None
             if waiting:
-                job_rows.save(connection, waiting, self._refreshed(waiting, need, now))
+                jobs.save(connection, waiting, self._refreshed(waiting, need, now))
                 return waiting.id
-            active = job_rows.find_running(connection, need)
+            active = jobs.find_running(connection, need)
             if active and active.fingerprint == need.fingerprint:
                 return None
-            return job_rows.insert(connection, need, now)
+            return jobs.insert(connection, need, now)
 
     def put_forced(self, need: Need, now: float) -> int:
         """Queue a need that the user requested, even if its input was already processed or given up."""
         with self._database.write_transaction() as connection:
-            job_rows.clear_input(connection, need)
-            if waiting := job_rows.find_pending(connection, need):
+            jobs.clear_input(connection, need)
+            if waiting := jobs.find_pending(connection, need):
                 forced = replace(_with_need(waiting, need), state=JobState.QUEUED, attempts=0, result="")
-                job_rows.save(connection, waiting, _delayed(forced, now))
+                jobs.save(connection, waiting, _delayed(forced, now))
                 return waiting.id
-            active = job_rows.find_running(connection, need)
+            active = jobs.find_running(connection, need)
             if active and active.fingerprint == need.fingerprint:
                 return active.id
-            return job_rows.insert(connection, need, now)
+            return jobs.insert(connection, need, now)
 
     def withdraw(
         self, store: str, now: float, reason: str, keep: Collection[tuple[JobKind, str]] = ()
@@ -120,8 +120,8 @@ class JobQueue:
             rows = connection.execute(
                 "SELECT * FROM job WHERE store = ? AND state IN ('queued', 'deferred', 'dead')", (store,)
             ).fetchall()
-            jobs = [job for job in map(job_rows.job_from_row, rows) if job.kind not in MANUAL_KINDS]
-            closed = [job for job in jobs if (job.kind, job.role) not in keep]
+            found = [job for job in map(jobs.job_from_row, rows) if job.kind not in MANUAL_KINDS]
+            closed = [job for job in found if (job.kind, job.role) not in keep]
             for job in closed:
                 _close(connection, job, reason, now)
             return tuple(job.id for job in closed)
@@ -135,19 +135,19 @@ class JobQueue:
             UsageError: there is no such job, it cannot be retried in its state, or it was a manual job.
         """
         with self._database.write_transaction() as connection:
-            job = job_rows.find_by_id(connection, job_id)
+            job = jobs.find_by_id(connection, job_id)
             if job is None:
                 raise UsageError(f"There is no job {job_id}. `echod jobs` lists the jobs.")
             if job.kind in MANUAL_KINDS:
                 raise UsageError(f"Job {job_id} was a command. Repeat it: echod {job.kind.value}.")
-            if job.state is JobState.DEAD and (waiting := job_rows.find_pending(connection, job)):
-                job_rows.save(connection, waiting, _delayed(replace(waiting, attempts=0), now))
+            if job.state is JobState.DEAD and (waiting := jobs.find_pending(connection, job)):
+                jobs.save(connection, waiting, _delayed(replace(waiting, attempts=0), now))
                 return waiting.id
             if job.state not in (JobState.DEAD, JobState.QUEUED):
                 raise UsageError(f"Job {job_id} is {job.state.value}. Only dead and queued jobs can be retried.")
-            job_rows.clear_input(connection, job)
+            jobs.clear_input(connection, job)
             again = replace(job, state=JobState.QUEUED, attempts=0, finished_at=None, result="")
-            job_rows.save(connection, job, _delayed(again, now))
+            jobs.save(connection, job, _delayed(again, now))
             return job_id
 
     # Running a job
@@ -175,10 +175,10 @@ class JobQueue:
             ).fetchone()
             if row is None:
                 return None
-            job = job_rows.job_from_row(row)
+            job = jobs.job_from_row(row)
             claimed = replace(job, state=JobState.RUNNING, attempts=job.attempts + 1, worker=self._worker)
             claimed = replace(claimed, started_at=now, finished_at=None, result="")
-            job_rows.save(connection, job, claimed)
+            jobs.save(connection, job, claimed)
             connection.execute(
                 "INSERT INTO store_turn (store, turn) SELECT ?, coalesce(max(turn), 0) + 1 FROM store_turn WHERE true "
                 "ON CONFLICT (store) DO UPDATE SET turn = excluded.turn",
@@ -196,10 +196,10 @@ class JobQueue:
             StateError: this process already runs a job, or another one runs a job of the same key.
         """
         with self._database.write_transaction() as connection:
-            if self._has_running_job(connection) or job_rows.find_running(connection, need):
+            if self._has_running_job(connection) or jobs.find_running(connection, need):
                 raise StateError("Another job is running. Try again in a moment.")
-            number = job_rows.insert(connection, need, now, self._worker)
-            started = job_rows.find_by_id(connection, number)
+            number = jobs.insert(connection, need, now, self._worker)
+            started = jobs.find_by_id(connection, number)
             assert started is not None  # noqa: S101  it was just inserted
             return started
 
@@ -225,7 +225,7 @@ class JobQueue:
             if owned.attempts >= self._max_attempts:
                 dead = replace(owned, state=JobState.DEAD, finished_at=now, result=error)
                 return self._end_job(connection, owned, dead)
-            waiting = job_rows.find_pending(connection, owned)
+            waiting = jobs.find_pending(connection, owned)
             # A changed input is tried early, but not at every change.
             failures = owned.attempts if waiting is None or waiting.fingerprint == owned.fingerprint else 1
             until = now + self._backoff.pause(failures, self._rng)
@@ -256,7 +256,7 @@ class JobQueue:
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
             refused = replace(owned, state=JobState.REFUSED, finished_at=now, result=reason, worker=None)
-            job_rows.save(connection, owned, refused)
+            jobs.save(connection, owned, refused)
             return refused
 
     def defer(self, job: Job, reason: str, until: float, now: float) -> Job:
@@ -273,8 +273,8 @@ class JobQueue:
         """Let the deferred jobs of a store run as soon as their input is ready. Returns their number."""
         with self._database.write_transaction() as connection:
             rows = connection.execute("SELECT * FROM job WHERE state = 'deferred' AND store = ?", (store,)).fetchall()
-            for job in map(job_rows.job_from_row, rows):
-                job_rows.save(connection, job, _delayed(replace(job, state=JobState.QUEUED, result=""), now))
+            for job in map(jobs.job_from_row, rows):
+                jobs.save(connection, job, _delayed(replace(job, state=JobState.QUEUED, result=""), now))
             return len(rows)
 
     # Maintenance
@@ -287,7 +287,7 @@ class JobQueue:
         """
         with self._database.read_transaction() as connection:
             rows = connection.execute("SELECT * FROM job WHERE state = 'running'").fetchall()
-        running = map(job_rows.job_from_row, rows)
+        running = map(jobs.job_from_row, rows)
         orphaned = [job for job in running if job.worker not in (None, self._worker) and not is_alive(job.worker)]
         return tuple(job for recorded in orphaned if (job := self._recover_job(recorded, now)))
 
@@ -344,7 +344,7 @@ class JobQueue:
         return connection.execute(select, self._worker).fetchone() is not None
 
     def _require_owned(self, connection: sqlite3.Connection, job: Job) -> Job:
-        owned = job_rows.find_by_id(connection, job.id)
+        owned = jobs.find_by_id(connection, job.id)
         if owned is None or owned.state is not JobState.RUNNING or owned.worker != self._worker:
             state = "deleted" if owned is None else owned.state.value
             raise JobNotOwnedError(f"Job {job.id} is no longer run by this process ({state}). Start echod again.")
@@ -364,19 +364,19 @@ class JobQueue:
     def _end_job(self, connection: sqlite3.Connection, owned: Job, ended: Job) -> Job:
         """Save the end of a running job, record its input, and merge an older dead job of its key into it."""
         ended = replace(ended, worker=None)
-        if older := job_rows.find_dead(connection, owned):
+        if older := jobs.find_dead(connection, owned):
             _merge_into(connection, older, owned.id, ended.finished_at or 0.0)
-        job_rows.save(connection, owned, ended)
-        waiting = job_rows.find_pending(connection, owned)
+        jobs.save(connection, owned, ended)
+        waiting = jobs.find_pending(connection, owned)
         if waiting and waiting.fingerprint == owned.fingerprint and ended.state is JobState.DEAD:
             _merge_into(connection, waiting, owned.id, ended.finished_at or 0.0)
         if waiting is None or waiting.fingerprint != owned.fingerprint or ended.state is JobState.DEAD:
-            job_rows.mark_input_done(connection, owned)
+            jobs.mark_input_done(connection, owned)
         return ended
 
     def _recover_job(self, recorded: Job, now: float) -> Job | None:
         with self._database.write_transaction() as connection:
-            owned = job_rows.find_by_id(connection, recorded.id)
+            owned = jobs.find_by_id(connection, recorded.id)
             if owned is None or owned.state is not JobState.RUNNING or owned.worker != recorded.worker:
                 return None
             error = f"The process that ran it (pid {owned.worker.pid if owned.worker else 0}) ended too early."
@@ -387,22 +387,22 @@ class JobQueue:
             # A single death is usually a power cut or a kill, which should not delay the job.
             until = now + self._backoff.pause(owned.attempts - 1, self._rng)
             requeued = _delayed(replace(owned, state=JobState.QUEUED, result=error), until)
-            if waiting := job_rows.find_pending(connection, owned):
-                job_rows.save(connection, waiting, replace(waiting, attempts=max(waiting.attempts, owned.attempts)))
+            if waiting := jobs.find_pending(connection, owned):
+                jobs.save(connection, waiting, replace(waiting, attempts=max(waiting.attempts, owned.attempts)))
             return _requeue(connection, owned, requeued, now)
 
 
 def _requeue(connection: sqlite3.Connection, owned: Job, requeued: Job, now: float) -> Job:
     """Return a running job to the queue: as itself, or merged into the successor that was queued while it ran."""
-    waiting = job_rows.find_pending(connection, owned)
+    waiting = jobs.find_pending(connection, owned)
     if waiting is None:
         requeued = replace(requeued, worker=None)
-        job_rows.save(connection, owned, requeued)
+        jobs.save(connection, owned, requeued)
         return requeued
     same = waiting.fingerprint == owned.fingerprint
     attempts = max(waiting.attempts, requeued.attempts) if same else waiting.attempts
     successor = replace(waiting, state=requeued.state, attempts=attempts, result=requeued.result)
-    job_rows.save(connection, waiting, _delayed(successor, requeued.not_before))
+    jobs.save(connection, waiting, _delayed(successor, requeued.not_before))
     return _merge_into(connection, owned, waiting.id, now)
 
 
@@ -412,7 +412,7 @@ def _merge_into(connection: sqlite3.Connection, job: Job, successor_id: int, now
 
 def _close(connection: sqlite3.Connection, job: Job, reason: str, now: float, successor_id: int | None = None) -> Job:
     closed = replace(job, state=JobState.DONE, finished_at=now, result=reason, merged_into=successor_id, worker=None)
-    job_rows.save(connection, job, closed)
+    jobs.save(connection, job, closed)
     return closed
 
 

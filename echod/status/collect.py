@@ -32,22 +32,19 @@ from echod.contract.status import (
     StoreInfo,
     WaitingJob,
 )
-from echod.errors import StateError
+from echod.errors import StateError, isolated
 from echod.files import write_runtime_file
 from echod.inbox.spool import count_offers
 from echod.inspection import InspectionCache, RestoredFindings, find_restored_findings
-from echod.isolation import isolated
 from echod.paths import Paths, insecure_directory_warnings
 from echod.projects.discovery import DiscoveredStores
 from echod.projects.registry import PausedProjects, ProjectRegistry
 from echod.runtime.system import MIN_FREE_BYTES, has_free_space
-from echod.state.job import MANUAL_KINDS, Job, JobState
-from echod.state.job_rows import QueueView
+from echod.state.jobs import MANUAL_KINDS, Job, JobState, QueueView
 from echod.state.repair import LOST_WITH_DATABASE, list_damaged_copies
 from echod.status.sections import PackStatus, SessionStatus
 from echod.store import layout
-from echod.store.layout import Role, RoleListing, Store
-from echod.store.skipped import SkippedItem, find_skipped
+from echod.store.layout import Role, RoleListing, SkippedItem, Store, find_skipped
 from echod.workflows.model import Verdict
 
 PAUSE_MARKER = "paused"

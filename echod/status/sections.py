@@ -20,8 +20,7 @@ from echod.contract.status import PackInfo, SessionsInfo, Severity, StatusWarnin
 from echod.errors import EchodError
 from echod.log import get_logger
 from echod.memory.conversation.distill import analyse_memory, pressure_of
-from echod.packs.installed import check_packs, installed_fingerprint, registries_fingerprint
-from echod.packs.registries import registry_name
+from echod.packs.installed import check_packs, installed_fingerprint, registries_fingerprint, registry_name
 from echod.sessions.roots import CURATED, EXPIRY_WARNING_DAYS, SessionError, SessionRoot
 from echod.store.errors import StoreError
 

@@ -2,19 +2,18 @@
 
 Other packages import its modules, not this package, because most callers need only light ones:
 
-    layout, errors, limits, git   paths, values and checks, without reading memory
-    reader, snapshot              read-only access to stores and their journal
-    engine, session, undo         writing: the engine, a role held for one job, the result of an undo
-    role_lock                     the lock of other writers
+    layout, errors, git           paths, what is passed over, limits and checks, without reading memory
+    reader                        read-only access to stores and their journal
+    engine, undo                  writing: the engine, a role held for one job, the result of an undo
+    role                          the lock of other writers
     changes                       the values that jobs pass to a session
     leftovers, private_directory  files of echod's own in a store
-    skipped                       files that look like memory and are not used
-    create, fs                    new stores and roles, notes without a commit, safe system calls
+    create, fs                    new stores and roles, notes without a commit, safe system calls and reads
     commit.steps                  the steps of a commit, for tracers
-    journal.notices, .retention   items for the user, and the deletion of a store's journal
+    journal.ledger, .retention    items for the user, and the deletion of a store's journal
 
 All other modules are internal.
 
-Modules for other packages: `changes`, `create`, `engine`, `errors`, `fs`, `git`, `layout`, `leftovers`, `limits`,
-`private_directory`, `reader`, `role_lock`, `session`, `skipped`, `snapshot`, `undo`.
+Modules for other packages: `changes`, `create`, `engine`, `errors`, `fs`, `git`, `layout`, `leftovers`,
+`private_directory`, `reader`, `role`, `undo`.
 """

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from echod.files import read_regular
+from echod.files import content_digest, read_regular
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.conservation import find_whole_lines
 from echod.memory.document import parse
@@ -22,7 +22,6 @@ from echod.store.errors import as_store_error
 from echod.store.journal.journal import Journal
 from echod.store.layout import ARCHIVE, FINDINGS_ARCHIVE, KNOWLEDGE, MEMORY, QUARANTINE, Role, Store, list_roles
 from echod.store.private_directory import PRIVATE_DIRECTORY, own_files
-from echod.store.snapshot import content_digest
 
 _FOLDERS = ("", ARCHIVE, FINDINGS_ARCHIVE, QUARANTINE)
 

@@ -14,19 +14,18 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.errors import GARBLED_ERRORS, EchodError
-from echod.files import FileVersion, read_regular
-from echod.isolation import isolated
+from echod.errors import GARBLED_ERRORS, EchodError, isolated
+from echod.files import FileVersion, content_digest, read_regular
 from echod.lazy_imports import lazy_imports
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document
 from echod.store.commit.context import CommitContext, ParseCache, Tracer, no_trace
-from echod.store.errors import AlreadyUndoneError, RefusedError, StoreError, as_store_error
+from echod.store.errors import AlreadyUndoneError, EngineLimits, RefusedError, StoreError, as_store_error
 from echod.store.fs import CapabilityCache
 from echod.store.journal.files import BlobMissingError, version_of
 from echod.store.journal.journal import Journal, RoleJournal
-from echod.store.journal.notices import (
+from echod.store.journal.ledger import (
     NOTICES,
     PROPOSAL,
     QUESTIONS,
@@ -38,18 +37,15 @@ from echod.store.journal.notices import (
 )
 from echod.store.journal.records import CommitRecord, Reading, RecordState, Timeline, WriteRecord
 from echod.store.layout import MEMORY, Role, Store, store_at
-from echod.store.limits import EngineLimits
-from echod.store.role_directory import RoleDirectory, open_role_directory
-from echod.store.role_lock import RoleLock
-from echod.store.snapshot import content_digest
+from echod.store.role import RoleDirectory, RoleLock, open_role_directory
 
 with lazy_imports(__name__):
-    from echod.store import session as session_module
+    from echod.store import engine as session_module
     from echod.store import undo
     from echod.store.healing import heal
 
 if TYPE_CHECKING:
-    from echod.store.session import RoleView
+    from echod.store.engine import RoleView
     from echod.store.undo import UndoPreview
 
 log = get_logger(__name__)

@@ -21,12 +21,12 @@ from echod.store.changes import CommitGate, CommitPlan, CommitResult, PlannedCon
 from echod.store.commit.commit import check_conservation, commit
 from echod.store.commit.context import CommitContext
 from echod.store.errors import BusyError, RefusedError
+from echod.store.fs import Snapshot
 from echod.store.healing.heal import git_head, read_healed_memory, record_deletion
 from echod.store.healing.late_writes import merge_late_writes_of
 from echod.store.healing.recovery import archive_appends, archive_entries
 from echod.store.journal.records import CommitRecord, ConsumeRecord, WriteRecord
 from echod.store.layout import ARCHIVE, QUARANTINE, is_findings_name, restored_findings_name
-from echod.store.snapshot import Snapshot
 
 _APPEND_ONLY_DIRECTORIES = (f"{ARCHIVE}/", f"{QUARANTINE}/")
 

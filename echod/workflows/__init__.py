@@ -6,7 +6,7 @@ jobs. Read `model` first, then `gate`, `collect`, and `markers` for each kind of
 """
 
 from echod.workflows.collect import SystemProcessTable, collect_observations, marker_directories
-from echod.workflows.gate import WorkflowRun, WorkflowRunState, find_workflow_runs, gate
+from echod.workflows.gate import WorkflowRun, WorkflowRunState, find_workflow_runs, gate, quiet_streak
 from echod.workflows.markers.activity import may_track
 from echod.workflows.model import (
     DeclaredWorkflow,
@@ -19,7 +19,6 @@ from echod.workflows.model import (
     ProcessTable,
     Verdict,
     VerdictReason,
-    quiet_streak,
 )
 
 __all__ = [

@@ -283,3 +283,13 @@ def _ended_at(markers: Sequence[Marker], now: float) -> float | None:
     """Return the end that the markers state, unless it is in the future; else the last sign of life."""
     moments = [m.ended if m.ended is not None and m.ended <= now else m.last_active for m in markers]
     return max((min(moment, now) for moment in moments if moment is not None), default=None)
+
+
+def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | None:
+    """Return when the present unbroken run of quiet began: the `quiet_since` of the next `gate`.
+
+    `verdict` is the newest one, of `now` (Unix seconds). `since` is the previous result; None at first.
+    """
+    if verdict.state is GateState.ACTIVE or not verdict.had_activity:
+        return None
+    return now if since is None else since

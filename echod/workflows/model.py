@@ -100,16 +100,6 @@ class Verdict(NamedTuple):
     had_activity: bool = False
 
 
-def quiet_streak(verdict: Verdict, since: float | None, now: float) -> float | None:
-    """Return when the present unbroken run of quiet began: the `quiet_since` of the next `gate`.
-
-    `verdict` is the newest one, of `now` (Unix seconds). `since` is the previous result; None at first.
-    """
-    if verdict.state is GateState.ACTIVE or not verdict.had_activity:
-        return None
-    return now if since is None else since
-
-
 _UNKNOWN_PROCESS = ProcessStatus(ProcessState.UNKNOWN)
 
 

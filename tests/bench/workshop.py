@@ -14,7 +14,7 @@ from echod.paths import Paths
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.settings.schema import Settings
-from echod.state.job import PENDING_STATES
+from echod.state.jobs import PENDING_STATES
 from echod.store import layout
 from echod.store.layout import Store
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from echod.daemon.timers import ClockJumpDetector
+from echod.daemon.upkeep import ClockJumpDetector
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.daemon.timers import Debounce
+from echod.daemon.upkeep import Debounce
 
 QUIET = 2.0
 CAP = 20.0

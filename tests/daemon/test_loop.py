@@ -24,8 +24,7 @@ from echod.daemon.event_health import Canary, EventSource
 from echod.daemon.events import EventBuffer
 from echod.daemon.loop import DaemonLoop
 from echod.daemon.status_publisher import Notifier
-from echod.daemon.timers import ClockJumpDetector, IntervalScheduler, PeriodicTask
-from echod.daemon.upkeep import SearchIndexer
+from echod.daemon.upkeep import ClockJumpDetector, IntervalScheduler, PeriodicTask, SearchIndexer
 from echod.daemon.watcher import Watcher
 from echod.daemon.worker_thread import WorkerThread
 from echod.errors import EchodError
@@ -38,7 +37,7 @@ from echod.scheduler.worker import FinishedJob
 from echod.search.finder import DocumentFinder
 from echod.settings import loader
 from echod.state.database import DatabaseFullError, busy_error, lost_error
-from echod.state.job import JobState
+from echod.state.jobs import JobState
 from echod.state.queue import JobQueue
 from tests.support import Home, finding_text, make_project, until
 

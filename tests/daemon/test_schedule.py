@@ -7,7 +7,7 @@ import time
 import pytest
 import time_machine
 
-from echod.daemon.timers import IntervalScheduler, PeriodicTask
+from echod.daemon.upkeep import IntervalScheduler, PeriodicTask
 from tests.support import until
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from echod.contract.status import SessionsInfo
 from echod.daemon.upkeep import PressureNotices
-from echod.hooks.summary import session_output, summary_name
+from echod.hooks.run import session_output, summary_name
 from tests.hooks.events import run_hook, session_start_event
 from tests.support import Home, running_daemon, until
 

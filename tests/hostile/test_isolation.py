@@ -15,12 +15,12 @@ import pytest
 
 from echod.cli.root import run_command_line
 from echod.daemon.loop import DaemonLoop
+from echod.errors import isolated
 from echod.inbox.inbox import Inbox
-from echod.isolation import isolated
 from echod.memory import document
 from echod.paths import paths_from_environment
 from echod.projects.registry import ProjectRegistry
-from echod.scheduler import gate, needs, reconcile
+from echod.scheduler import needs, reconcile
 from echod.state.database import DatabaseUnavailableError
 from echod.store.engine import Engine
 from tests.daemon.test_loop import running_loop
@@ -172,7 +172,7 @@ def test_an_error_in_any_place_of_a_project_stops_no_other(
 
 SEAMS: dict[str, tuple[Any, str]] = {
     "the parser": (document, "_parse_uncached"),
-    "the gate": (gate, "collect_observations"),
+    "the gate": (needs, "collect_observations"),
     "the needs": (needs, "_consolidate_need"),
     "the maintenance": (reconcile, "_foreign_activity_days"),
     "recovery": (Engine, "_recover_role"),

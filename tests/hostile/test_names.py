@@ -76,7 +76,7 @@ def test_a_name_as_long_as_the_file_system_allows_does_not_stop_the_others(targe
 
 def test_a_role_is_opened_below_its_store_only(target: Target) -> None:
     from echod.store.errors import RefusedError, StoreError
-    from echod.store.role_directory import open_role_directory
+    from echod.store.role import open_role_directory
 
     store = Store(target.root.resolve(), target.root.resolve() / ".rune/echoes")
     (target.root / "tmp").mkdir()
@@ -91,7 +91,7 @@ def test_a_role_is_opened_below_its_store_only(target: Target) -> None:
 )
 def test_a_change_outside_of_its_role_is_refused(target: Target, path: str) -> None:
     from echod.store.errors import RefusedError
-    from echod.store.role_directory import open_role_directory
+    from echod.store.role import open_role_directory
 
     store = Store(target.root.resolve(), target.root.resolve() / ".rune/echoes")
     before = snapshot_tree(target.root.parent)

@@ -14,12 +14,12 @@ from echod.cli.output import SafeTextOutput, escape_unsafe
 from echod.doctor.machine import check_directories
 from echod.errors import StateError
 from echod.files import insecure_file_warnings, open_private_log, write_private
-from echod.hooks import spool, summary
+from echod.hooks import run, spool
 from echod.log_setup import _escape_values
 from echod.memory.document import MAX_PARSED_BYTES, estimate_parsed_bytes, parse
 from echod.memory.lineage import MAX_CHANGED_LINES, diff_lines
 from echod.memory.model import Unreadable, UnreadableKind
-from echod.packs.registries import find_registry_directory
+from echod.packs.installed import find_registry_directory
 from echod.paths import (
     Paths,
     foreign_reason,
@@ -91,7 +91,7 @@ def test_pipes_in_the_places_of_other_own_files_are_not_waited_for(tmp_path: Pat
         open_private_log(tmp_path / "log")
     with pytest.raises(OSError):
         spool.count_dropped(str(tmp_path), spool.FULL)
-    assert summary._read_file(str(tmp_path / "summary")) == b""
+    assert run._read_file(str(tmp_path / "summary")) == b""
 
 
 def test_a_runtime_directory_that_others_control_is_not_the_default(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ BOUNDED = {
     "echod.memory.compose._LEADING_MARKS": "looked for once, at the start",
     "echod.memory.markdown._SETEXT_UNDERLINE": "looked for once a line, at its start",
     "echod.memory.markdown.THEMATIC_BREAK": "looked for once a line, at its start",
-    "echod.store.skipped._FINDINGS_WORD": "the name of a file, which the file system bounds",
+    "echod.store.layout._FINDINGS_WORD": "the name of a file, which the file system bounds",
     "echod.workflows.markers.activity._EMACS_TARGET": "the target of a link, which the kernel bounds",
 }
 """Expressions that get no long text, and why. Each limit has its own test below or in its package."""

@@ -12,11 +12,9 @@ import pytest
 
 from echod.store.changes import Append, ChangeSet, ConsumeFindings, Write
 from echod.store.commit.context import CommitStep
-from echod.store.engine import Engine
-from echod.store.errors import BusyError, RefusedError, StoreError
+from echod.store.engine import Engine, RoleSession
+from echod.store.errors import BusyError, EngineLimits, RefusedError, StoreError
 from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
-from echod.store.session import RoleSession
 from tests.hostile.conftest import SECRET_OUTSIDE, Target, snapshot_tree
 
 STEPS = (

@@ -28,8 +28,8 @@ from echod.state.entries import EntryStore
 from echod.state.session_log import EventCount, HookEventLog
 from echod.store.changes import CommitGate, no_gate
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
 
 
 @dataclass

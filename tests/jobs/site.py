@@ -10,9 +10,9 @@ from datetime import date, datetime, time, timedelta
 from pathlib import Path
 
 from echod.clock import local_date
-from echod.inspection.entry_facts import get_facts, pin_restored, record_entries
+from echod.inspection.inspect import get_facts, pin_restored, record_entries
 from echod.inspection.secrets import list_scan_candidates
-from echod.jobs import compress, consolidate, prune, scrub
+from echod.jobs import compress, consolidate, manual, prune
 from echod.jobs.base import JobContext, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache
 from echod.memory.document import parse
@@ -20,12 +20,12 @@ from echod.memory.model import Document
 from echod.memory.policy import Facts, PolicySettings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.changes import no_gate
 from echod.store.commit.context import Tracer, no_trace
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
 from tests.life.files import TODAY
 
 POLICY = PolicySettings(memory_line_limit=100)
@@ -113,7 +113,7 @@ class Site:
 
     def scrub(self, job: int) -> None:
         with self.entries() as entries, self.open_job(entries, job) as context:
-            scrub.run(context, list_scan_candidates(self.role), include_protected=True)
+            manual.scrub(context, list_scan_candidates(self.role), include_protected=True)
 
     def heal(self) -> None:
         """Read the role as every job does before it plans."""

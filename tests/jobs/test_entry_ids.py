@@ -17,7 +17,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from echod.inspection.entry_facts import get_facts
+from echod.inspection.inspect import get_facts
 from echod.memory.identity import entry_ids
 from echod.memory.policy import PolicySettings, plan_prune
 from echod.state.entries import Reference

@@ -21,15 +21,15 @@ from echod.memory.model import Document
 from echod.memory.policy import PolicySettings
 from echod.memory.reports.intake import MAX_ANSWER_BYTES
 from echod.projects.settings import MaintenancePolicy
-from echod.runtime.user_command import UserCommand
+from echod.runtime.system import UserCommand
 from echod.scheduler.needs import NeedSettings, find_needs
 from echod.state.database import Database
 from echod.state.entries import EntryStore
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.changes import no_gate
 from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
-from echod.store.limits import EngineLimits
+from echod.store.errors import EngineLimits
 from echod.workflows.reports import MAX_REPORT_BYTES, find_reports
 from tests.jobs.conftest import OpenServices, Workspace
 from tests.memory.made_reports import MadeFinding, tome

@@ -21,7 +21,7 @@ from echod.inspection import (
     InspectionCache,
     ReviewCollector,
     cache,
-    entry_facts,
+    inspect,
     load_inspections,
     save_inspections,
 )
@@ -34,8 +34,8 @@ from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.status.collect import inspect_store
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, Store, list_roles
-from echod.store.limits import EngineLimits
 from tests.life.files import MEMORY_HEADER, TODAY, learning_text, protected_entries
 
 POLICY = PolicySettings(memory_line_limit=20)
@@ -71,7 +71,7 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
         return files.read_regular(path, limit)
 
     monkeypatch.setattr(cache, "read_regular", recorded)
-    monkeypatch.setattr(entry_facts, "read_regular", recorded)
+    monkeypatch.setattr(inspect, "read_regular", recorded)
     return paths
 
 

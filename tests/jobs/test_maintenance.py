@@ -18,10 +18,10 @@ from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.state.database import Database
 from echod.state.entries import EntryStore, Reference
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
 from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_text, protected_entries
 
 NOON = datetime.combine(TODAY, time(12)).astimezone().timestamp()

@@ -12,20 +12,27 @@ from pathlib import Path
 import pytest
 
 from echod.jobs import manual, prune
-from echod.jobs.archives import ArchivedCopy, list_archived_entries
-from echod.jobs.base import JobBlocked, JobContext, JobDone, JobOutcome, JobResources
+from echod.jobs.base import (
+    ArchivedCopy,
+    JobBlocked,
+    JobContext,
+    JobDone,
+    JobOutcome,
+    JobResources,
+    list_archived_entries,
+)
 from echod.memory.compose import Note
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.policy import PolicySettings, Rule
-from echod.memory.policy.archive import MAX_ARCHIVE_BYTES
+from echod.memory.policy.draft import MAX_ARCHIVE_BYTES
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.store.changes import no_gate
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
 from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_text
 from tests.support import finding_text
 

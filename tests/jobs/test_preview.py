@@ -19,7 +19,7 @@ from echod.app.context import open_read_context
 from echod.app.services import open_services
 from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.context import CommandContext
-from echod.inspection.entry_facts import record_entries
+from echod.inspection.inspect import record_entries
 from echod.jobs.base import JobDone
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
@@ -27,7 +27,7 @@ from echod.memory.model import Block, Document
 from echod.memory.policy import ArchivedEntry, read_archive
 from echod.memory.redact import redact_entry
 from echod.state.entries import EntryStore, Reference
-from echod.state.job import JobKind, Need
+from echod.state.jobs import JobKind, Need
 from echod.store import layout
 from echod.store.layout import Role, Store
 from tests.memory import strategies

@@ -35,7 +35,7 @@ from echod.memory.proposals import (
     unfounded_names,
 )
 from echod.projects.settings import MaintenancePolicy
-from echod.runtime.user_command import UserCommandError
+from echod.runtime.system import UserCommandError
 from echod.state.decisions import ReviewAnswer
 from echod.state.entries import EntryStore, Reference
 from echod.store.changes import no_gate

@@ -17,11 +17,10 @@ from hypothesis import strategies as st
 
 from echod.clock import local_date
 from echod.inspection import InspectionCache, ReviewCollector, find_restored_findings
-from echod.inspection.entry_facts import record_entries
+from echod.inspection.inspect import record_entries
 from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem, RemovedEntries
 from echod.jobs import answer_review, consolidate, manual, prune
-from echod.jobs.archives import list_archived_entries
-from echod.jobs.base import JobDeferred, JobDone, JobOutcome, JobResources
+from echod.jobs.base import JobDeferred, JobDone, JobOutcome, JobResources, list_archived_entries
 from echod.jobs.consolidate import FindingsCache, consolidate_selected, preview_selected
 from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
@@ -35,8 +34,8 @@ from echod.state.entries import EntryStore
 from echod.store.changes import no_gate
 from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, Store, list_roles
-from echod.store.limits import EngineLimits
 from tests.life.files import MEMORY_HEADER, TODAY, crowded_memory, learning_text, protected_entries
 
 POLICY = PolicySettings(memory_line_limit=100)

@@ -16,7 +16,7 @@ import pytest
 
 from echod.paths import Paths
 from echod.state.database import Database
-from echod.state.job import JobKind, JobState, Need, ProcessIdentity
+from echod.state.jobs import JobKind, JobState, Need, ProcessIdentity
 from echod.state.queue import JobQueue
 from tests.support import Home, finding_text, make_project, running_daemon, start_daemon, until
 

@@ -8,9 +8,9 @@ import pytest
 
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_recurrence
+from echod.memory.forms import Recurrence, add_recurrences, find_recurrence, without_recurrence
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
-from echod.memory.recurrence import Recurrence, add_recurrences, find_recurrence, without_recurrence
 
 MONDAY, FRIDAY, SUNDAY = date(2026, 3, 2), date(2026, 3, 6), date(2026, 3, 8)
 OBSERVATION = (

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from echod.memory.document import parse
+from echod.memory.entry_matching import NEW_NAMES, rename_document
 from echod.memory.model import Document
-from echod.memory.renames import NEW_NAMES, rename_document
 
 
 def document(source: str, evidence: str = "none", day: str = "2026-02-20", body: str = "- a learning") -> Document:

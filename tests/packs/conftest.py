@@ -21,8 +21,8 @@ from echod.state.entries import EntryStore
 from echod.store.changes import no_gate
 from echod.store.create import create_global_role
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role
-from echod.store.limits import EngineLimits
 
 
 def pack_text(stack: str, version: str, *bodies: str) -> str:

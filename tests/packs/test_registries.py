@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from echod.packs import installed
-from echod.packs.registries import PACK_SIZE_LIMIT, SHIPPED_REGISTRY, read_registries
+from echod.packs.installed import PACK_SIZE_LIMIT, SHIPPED_REGISTRY, read_registries
 from tests.packs.conftest import TeamRegistry
 
 

@@ -22,8 +22,8 @@ from echod.state.entries import EntryStore
 from echod.store.changes import no_gate
 from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
 from tests.remembrance.conftest import entry_text
 from tests.support import run_in_child
 

@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from echod.contract.commands import CheckResult
-from echod.doctor.context import DoctorContext
-from echod.doctor.machine import check_service_program, service_program
+from echod.doctor.machine import DoctorContext, check_service_program, service_program
 from echod.paths import paths_from_environment
 from echod.service.base import ServiceConfig
 from echod.service.paths import read_template

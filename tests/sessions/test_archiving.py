@@ -14,7 +14,7 @@ import pytest
 from echod.memory.conversation.archive import parse_header
 from echod.memory.conversation.index import row_numbers, split_entries
 from echod.memory.conversation.model import ArchiveOrigin
-from echod.runtime.user_command import UserCommand, UserCommandError
+from echod.runtime.system import UserCommand, UserCommandError
 from echod.sessions import dialects
 from echod.sessions.archiver import SessionSource
 from echod.sessions.forget import find_session, forget

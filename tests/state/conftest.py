@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from echod.state.database import Database
-from echod.state.job_rows import QueueView
+from echod.state.jobs import QueueView
 from echod.state.queue import JobQueue
 from tests.state.examples import make_queue
 

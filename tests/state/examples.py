@@ -6,7 +6,7 @@ import random
 from typing import Final
 
 from echod.state.database import Database
-from echod.state.job import Backoff, Job, JobKind, Need, ProcessIdentity
+from echod.state.jobs import Backoff, Job, JobKind, Need, ProcessIdentity
 from echod.state.queue import JobQueue
 
 NOW: Final = 1_800_000_000.0

@@ -18,8 +18,7 @@ from pathlib import Path
 import psutil
 
 from echod.state.database import Database
-from echod.state.job import Backoff, Job, JobKind, Need, ProcessIdentity
-from echod.state.job_rows import QueueView
+from echod.state.jobs import Backoff, Job, JobKind, Need, ProcessIdentity, QueueView
 from echod.state.queue import JobQueue
 
 STORES = ("/a", "/b", "/c")

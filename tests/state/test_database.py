@@ -24,8 +24,7 @@ from echod.state.database import (
     DatabaseLostError,
     DatabaseVersionError,
 )
-from echod.state.job import JobState
-from echod.state.job_rows import QueueView
+from echod.state.jobs import JobState, QueueView
 from echod.state.repair import list_damaged_copies, open_checked
 from echod.state.schema import SCHEMA_VERSION
 from tests.state.examples import NOW, make_queue, need

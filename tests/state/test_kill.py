@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from echod.state.database import Database
-from echod.state.job import Job, JobState
-from echod.state.job_rows import QueueView
+from echod.state.jobs import Job, JobState, QueueView
 
 ROOT = Path(__file__).parents[2]
 TIMEOUT_SECONDS = 60.0

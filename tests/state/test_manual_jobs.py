@@ -6,8 +6,7 @@ import pytest
 
 from echod.errors import StateError, UsageError
 from echod.state.database import Database
-from echod.state.job import Job, JobKind, JobState, Need
-from echod.state.job_rows import QueueView
+from echod.state.jobs import Job, JobKind, JobState, Need, QueueView
 from echod.state.queue import JobQueue
 from tests.state.examples import NOW, OTHER_PROCESS, THIS_PROCESS, claim_job, make_queue, need
 

@@ -10,8 +10,7 @@ import pytest
 
 from echod.errors import UsageError
 from echod.state.database import Database
-from echod.state.job import Backoff, Job, JobKind, JobState
-from echod.state.job_rows import QueueView
+from echod.state.jobs import Backoff, Job, JobKind, JobState, QueueView
 from echod.state.queue import MAX_DEFERRAL_SECONDS, STALLED_RETRY_SECONDS, JobNotOwnedError, JobQueue
 from tests.state.examples import BACKOFF, NOW, OTHER_PROCESS, THIS_PROCESS, claim_job, make_queue, need
 

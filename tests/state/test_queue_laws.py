@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from echod.state.database import Database
-from echod.state.job import PENDING_STATES, Job, JobKind, JobState, Need, ProcessIdentity
-from echod.state.job_rows import QueueView
+from echod.state.jobs import PENDING_STATES, Job, JobKind, JobState, Need, ProcessIdentity, QueueView
 from echod.state.queue import JobQueue
 from tests.state.examples import BACKOFF, NOW
 

@@ -12,10 +12,9 @@ import pytest
 
 from echod.store.changes import Append, ChangeSet, ConsumeFindings, Write
 from echod.store.commit.context import CommitStep, Tracer, no_trace
-from echod.store.engine import Engine
+from echod.store.engine import Engine, RoleView
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
-from echod.store.session import RoleView
 
 HEADER = b"<!-- echo-schema: v1 -->\n# Reviewer Memory\n\n"
 

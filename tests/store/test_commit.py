@@ -8,10 +8,10 @@ from pathlib import Path, PurePosixPath
 
 import pytest
 
+from echod.files import content_digest
 from echod.store.changes import Append, ChangeSet, CommitConflict, CommitResult, Write
 from echod.store.commit.context import CommitStep
 from echod.store.errors import BusyError, RefusedError, StoreError
-from echod.store.snapshot import content_digest
 from tests.store.conftest import HEADER, Sandbox, die_at, entry, plan_consolidation
 from tests.support import run_in_child
 

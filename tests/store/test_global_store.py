@@ -10,11 +10,9 @@ import pytest
 
 from echod.store.changes import ChangeSet, ConsumeFindings, Origin, Write
 from echod.store.create import create_global_role
-from echod.store.engine import Engine
-from echod.store.errors import BusyError, StoreError
+from echod.store.engine import Engine, RoleSession
+from echod.store.errors import BusyError, EngineLimits, StoreError
 from echod.store.layout import DIRTY_MARKER, GLOBAL_LOCK, Role, global_role, global_store, packs_store, store_at
-from echod.store.limits import EngineLimits
-from echod.store.session import RoleSession
 from tests.store.conftest import entry
 
 TEXT = b"# Pack\n\n" + entry("First", layer="Etched")

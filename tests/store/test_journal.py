@@ -21,8 +21,7 @@ from echod.store.errors import StoreError
 from echod.store.journal import files
 from echod.store.journal.files import BlobMissingError, BlobStore, append_durable
 from echod.store.journal.journal import KnownState, RoleJournal
-from echod.store.journal.ledger import Ledger
-from echod.store.journal.notices import Notice, add_notice
+from echod.store.journal.ledger import Ledger, Notice, add_notice
 from echod.store.journal.records import (
     AppendRecord,
     CommitRecord,

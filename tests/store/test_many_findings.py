@@ -9,13 +9,13 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from echod.files import content_digest
 from echod.memory import MAX_FILE_BYTES
 from echod.store import layout
 from echod.store.changes import ChangeSet, ConsumeFindings, PartialConsume, Write
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
 from echod.store.fs import Dir
-from echod.store.snapshot import content_digest
 from tests.store.conftest import HEADER, Sandbox, die_at, entry, plan_consolidation
 from tests.support import run_in_child
 

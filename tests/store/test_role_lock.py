@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from echod.store import role_lock
+from echod.store import role
 from echod.store.errors import BusyError
 from echod.store.journal.journal import RoleJournal
 from tests.store.conftest import Sandbox
@@ -74,7 +74,7 @@ def test_a_kill_while_the_lock_is_created_blocks_no_writer(
     sandbox: Sandbox, call: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def take_and_die() -> None:
-        owner = {"mkdir": os, "record_lock": RoleJournal, "rename_noreplace": role_lock}[call]
+        owner = {"mkdir": os, "record_lock": RoleJournal, "rename_noreplace": role}[call]
         original = getattr(owner, call)
 
         def dies_after(*arguments: object, **options: object) -> None:

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.store.changes import Append, ChangeSet, CommitResult, Write
-from echod.store.limits import EngineLimits
+from echod.store.errors import EngineLimits
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 
 Job = Callable[[Sandbox, int], None]

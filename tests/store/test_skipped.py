@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from echod.store import layout
-from echod.store.layout import find_roles, find_stores
-from echod.store.skipped import find_linked_stores, find_skipped
+from echod.store.layout import find_linked_stores, find_roles, find_skipped, find_stores
 
 FINDING = "### [2026-03-02] Pattern: Close the pool\n- **layer**: inscribed\n- Close it.\n"
 

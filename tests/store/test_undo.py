@@ -7,11 +7,11 @@ from pathlib import PurePosixPath
 
 import pytest
 
+from echod.files import content_digest
 from echod.memory.policy import Rule, read_archive
-from echod.memory.policy.archive import MAX_ARCHIVE_BYTES
+from echod.memory.policy.draft import MAX_ARCHIVE_BYTES
 from echod.store.changes import Append, ChangeSet, Origin, Write
 from echod.store.errors import RefusedError
-from echod.store.snapshot import content_digest
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 
 FIRST, SECOND, THIRD = entry("First"), entry("Second"), entry("Third")

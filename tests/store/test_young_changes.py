@@ -8,7 +8,7 @@ from pathlib import PurePosixPath
 import pytest
 
 from echod.store.changes import Append, ChangeSet, CommitResult, Origin, Write
-from echod.store.session import RoleView
+from echod.store.engine import RoleView
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
 
 BOTH = HEADER + entry("First") + entry("Second")

@@ -27,12 +27,12 @@ from echod.paths import Paths
 from echod.settings.schema import Settings, SyncSettings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.changes import no_gate
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
+from echod.store.errors import EngineLimits
 from echod.store.layout import Role, find_stores
-from echod.store.limits import EngineLimits
 from echod.sync import repository as git_module
 from echod.sync import repository as repository_module
 from echod.sync.exchange import collect

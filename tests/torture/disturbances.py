@@ -19,7 +19,7 @@ from pathlib import Path
 from echod.errors import EchodError
 from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
-from echod.store.limits import EngineLimits
+from echod.store.errors import EngineLimits
 from tests.torture.entries import count_entries, entry, is_whole, named_entries
 from tests.torture.service import SHORT_LIMITS, StressProject, in_child, reconcile_once
 

@@ -10,15 +10,13 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from echod.errors import EchodError
+from echod.files import content_digest
 from echod.memory.model import Document
 from echod.store.changes import Append, ChangeSet, CommitResult, ConsumeFindings, Write
 from echod.store.commit.context import Tracer, no_trace
-from echod.store.engine import Engine
-from echod.store.errors import BusyError
+from echod.store.engine import Engine, RoleView
+from echod.store.errors import BusyError, EngineLimits
 from echod.store.layout import Role, Store
-from echod.store.limits import EngineLimits
-from echod.store.session import RoleView
-from echod.store.snapshot import content_digest
 from tests.torture.entries import HEADER, is_whole, named_entries, parse_cached, version_of
 
 SHORT_LIMITS = EngineLimits(displaced_hours=0.0, settle_seconds=0.02)

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from echod.store.limits import EngineLimits
+from echod.store.errors import EngineLimits
 from tests.torture.entries import count_entries, entry, with_own_entry
 from tests.torture.service import StressProject, in_child, reconcile_once, run_naive_jobs
 

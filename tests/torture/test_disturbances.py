@@ -98,24 +98,8 @@ def test_a_full_disk_with_kills(base: Path, full: str) -> None:
         assert wrong == [], seed
 
 
-@requires_git
-@pytest.mark.torture
-@pytest.mark.timeout(3600)
-def test_every_disturbance(base: Path) -> None:
-    print(f"\n{'disturbance':34}{'schedules':>10}{'wrong':>7}")
-    steps, total = list(range(0, count_steps(base), _EVERY)), Tally()
-    rows: list[tuple[str, Callable[[], Tally]]] = []
-    rows += [(f"git: {name}", partial(explore_git, base, name, steps)) for name in GIT]
-    rows += [(f"links: {name}", partial(explore_links, base, name, steps)) for name in LINKS]
-    rows += [("wrong clocks", partial(_random_runs, "clocks", base))]
-    rows += [(f"full disk: {full}", partial(_random_runs, full, base)) for full in ("project", "journal")]
-    for title, explore in rows:
-        tally = explore()
-        print(f"{title:34}{tally.schedules:10}{sum(tally.wrong.values()):7}", flush=True)
-        total.wrong += tally.wrong
-        total.examples |= tally.examples
-
-    assert not total.wrong, total.examples
+def _at_every_step(explore: Callable[[Path, str, list[int]], Tally], name: str, base: Path) -> Tally:
+    return explore(base, name, list(range(0, count_steps(base), _EVERY)))
 
 
 def _random_runs(kind: str, base: Path) -> Tally:
@@ -125,3 +109,23 @@ def _random_runs(kind: str, base: Path) -> Tally:
         if wrong != ["skipped"]:
             tally.add(f"{kind}, seed {seed}", wrong)
     return tally
+
+
+ROWS: dict[str, Callable[[Path], Tally]] = {
+    **{f"git: {name}": partial(_at_every_step, explore_git, name) for name in GIT},
+    **{f"links: {name}": partial(_at_every_step, explore_links, name) for name in LINKS},
+    "wrong clocks": partial(_random_runs, "clocks"),
+    "full disk: project": partial(_random_runs, "project"),
+    "full disk: journal": partial(_random_runs, "journal"),
+}
+
+
+@requires_git
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("title", ROWS)
+def test_every_disturbance(base: Path, title: str) -> None:
+    tally = ROWS[title](base)
+
+    print(f"\n{title:34}{tally.schedules:7} schedules{sum(tally.wrong.values()):7} wrong")
+    assert not tally.wrong, tally.examples

@@ -147,25 +147,35 @@ def test_a_storm_with_kills_loses_nothing(base: Path) -> None:
 
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
-def test_many_schedules_and_storms(base: Path) -> None:
-    print(f"\n{'target':10}{'writer':10}{'schedules':>10}{'wrong':>7}{'kills':>7}")
-    total = Tally()
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_many_schedules(base: Path, target: str, kind: str) -> None:
+    _judge(f"{target} {kind}", explore(base, target, kind, 60, ProductJobsProject))
 
-    def note(target: str, writer: str, tally: Tally) -> None:
-        print(f"{target:10}{writer:10}{tally.schedules:10}{sum(tally.wrong.values()):7}{tally.kills:7}")
-        total.wrong += tally.wrong
-        total.examples |= tally.examples
 
-    for target in TARGETS:
-        for kind in KINDS:
-            note(target, kind, explore(base, target, kind, 60, ProductJobsProject))
-    note("both", "1-2", explore_killed(base, ALL, 200, SEED, ProductJobsProject))
-    note("", "none", kill_at_every_step(base, ProductJobsProject))
-    rows = {
-        name: run_storm(base, Storm(mix, 10, seed=number, kills=True), engine_service, ProductJobsProject)
-        for number, (name, mix) in enumerate(MIXES.items())
-    }
-    print(f"\n{table(rows)}")
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+def test_many_schedules_with_kills(base: Path) -> None:
+    _judge("both 1-2, kills", explore_killed(base, ALL, 200, SEED, ProductJobsProject))
 
-    assert not total.wrong, total.examples
-    assert all(map(is_harmless, rows.values())), rows
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+def test_a_kill_at_every_step(base: Path) -> None:
+    _judge("kill at every step", kill_at_every_step(base, ProductJobsProject))
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("mix", MIXES)
+def test_a_long_storm(base: Path, mix: str) -> None:
+    seed = list(MIXES).index(mix)
+    outcome = run_storm(base, Storm(MIXES[mix], 10, seed=seed, kills=True), engine_service, ProductJobsProject)
+
+    print(f"\n{table({mix: outcome})}")
+    assert is_harmless(outcome), outcome.names
+
+
+def _judge(title: str, tally: Tally) -> None:
+    print(f"\n{title:26}{tally.schedules:7} schedules{sum(tally.wrong.values()):7} wrong{tally.kills:7} kills")
+    assert not tally.wrong, tally.examples

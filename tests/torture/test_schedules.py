@@ -62,20 +62,25 @@ def test_a_kill_at_every_step_of_two_turns(base: Path) -> None:
 
 @pytest.mark.torture
 @pytest.mark.timeout(3600)
-def test_every_schedule(base: Path) -> None:
-    print(f"\n{'target':10}{'writer':10}{'schedules':>10}{'wrong':>7}")
-    total = Tally()
-    for target in TARGETS:
-        for kind in KINDS:
-            tally = explore(base, target, kind, None)
-            print(f"{target:10}{kind:10}{tally.schedules:10}{sum(tally.wrong.values()):7}")
-            total.wrong += tally.wrong
-            total.examples |= tally.examples
-    tally = explore_revisions(base, 2000, SEED)
-    print(f"{'memory':10}{'revise':10}{tally.schedules:10}{sum(tally.wrong.values()):7}")
-    total.wrong += tally.wrong
-    total.examples |= tally.examples
-    tally = explore_killed(base, ALL, 2000, SEED)
-    print(f"{'both':10}{'1-2, kills':10}{tally.schedules:10}{sum(tally.wrong.values()):7}   {tally.kills} kills")
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("target", TARGETS)
+def test_every_schedule(base: Path, target: str, kind: str) -> None:
+    _judge(f"{target} {kind}", explore(base, target, kind, None))
 
-    assert not total.wrong + tally.wrong, total.examples | tally.examples
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+def test_two_thousand_schedules_of_a_writer_that_updates_its_entry(base: Path) -> None:
+    _judge("memory revise", explore_revisions(base, 2000, SEED))
+
+
+@pytest.mark.torture
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("part", range(4))
+def test_two_thousand_schedules_with_kills(base: Path, part: int) -> None:
+    _judge("both 1-2, kills", explore_killed(base, ALL, 500, SEED + part))
+
+
+def _judge(title: str, tally: Tally) -> None:
+    print(f"\n{title:26}{tally.schedules:7} schedules{sum(tally.wrong.values()):7} wrong{tally.kills:7} kills")
+    assert not tally.wrong, tally.examples

@@ -133,17 +133,14 @@ def test_some_calls_fail(base: Path, work: str, error: str) -> None:
 
 
 @pytest.mark.torture
-def test_every_call_killed_or_failing(base: Path) -> None:
-    print(f"\n{'work':26}{'how':18}{'calls':>7}{'wrong':>7}")
-    total = Tally()
-    for work, (_, _, make) in WORK.items():
-        for how in ("signal=SIGKILL", "error=ENOSPC", "error=EIO", "error=EACCES", "error=EINTR"):
-            killed = "SIGKILL" in how
-            # Most calls of the product's jobs are those of its database, for which SQLite is responsible.
-            step = 1 if killed or make is StressProject else 3
-            tally = inject_faults(base, work, how, step, syscalls.CHANGING if killed else _FAILING)
-            print(f"{work:26}{how:18}{tally.schedules:7}{sum(tally.wrong.values()):7}")
-            total.wrong += tally.wrong
-            total.examples |= tally.examples
+@pytest.mark.parametrize("how", ["signal=SIGKILL", "error=ENOSPC", "error=EIO", "error=EACCES", "error=EINTR"])
+@pytest.mark.parametrize("work", WORK)
+def test_every_call_killed_or_failing(base: Path, work: str, how: str) -> None:
+    killed = "SIGKILL" in how
+    # Most calls of the product's jobs are those of its database, for which SQLite is responsible.
+    step = 1 if killed or WORK[work][2] is StressProject else 3
 
-    assert not total.wrong, total.examples
+    tally = inject_faults(base, work, how, step, syscalls.CHANGING if killed else _FAILING)
+
+    print(f"\n{work:26}{how:18}{tally.schedules:7} calls{sum(tally.wrong.values()):7} wrong")
+    assert not tally.wrong, tally.examples

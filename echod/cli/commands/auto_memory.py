@@ -22,7 +22,7 @@ from echod.memory.auto_memory.notes import INDEX, MemoryDirectory
 from echod.memory.auto_memory.repair import IndexRepair, plan_repair
 from echod.memory.text import pluralize
 from echod.paths import claude_home
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 
 _MAX_SHOWN = 12
 

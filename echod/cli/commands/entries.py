@@ -48,10 +48,9 @@ from echod.clock import local_date
 from echod.contract.codec import to_json
 from echod.contract.entries import AccessImportReport, ImportedAccess
 from echod.errors import UsageError
-from echod.inspection.entry_facts import record_entries
+from echod.inspection.inspect import record_entries
 from echod.jobs import manual
-from echod.jobs.archives import ArchivedCopy
-from echod.jobs.base import JobContext, JobOutcome
+from echod.jobs.base import ArchivedCopy, JobContext, JobOutcome
 from echod.memory.model import Layer
 from echod.memory.policy import Rule
 from echod.memory.policy.manual import AlreadyRestored, EditRefusal, change_layer, remove_entries
@@ -62,7 +61,7 @@ from echod.memory.redact import redact, redact_entry
 from echod.memory.shorten import without_list_marks
 from echod.memory.text import pluralize
 from echod.state.entries import Reference
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.layout import MEMORY, Role, Store
 
 _USER_LAYERS = (Layer.ETCHED, Layer.NOTES)

@@ -32,19 +32,18 @@ from echod.cli.targets import (
 from echod.clock import local_date
 from echod.contract.codec import to_json
 from echod.contract.commands import ExplainReport, RuleInfo, ScoreTermsInfo
-from echod.contract.entries import ChangedEvidence, VerifiedEntry, VerifyReport
-from echod.contract.search import EvidenceInfo
+from echod.contract.entries import ChangedEvidence, EvidenceInfo, VerifiedEntry, VerifyReport
 from echod.errors import UsageError
 from echod.evidence.entries import EntryEvidence, check_document, confirm_evidence, record_evidence
 from echod.evidence.verifier import EvidenceVerifier
-from echod.inspection.entry_facts import record_entries, with_confirmations
+from echod.inspection.inspect import record_entries, with_confirmations
 from echod.jobs import manual
 from echod.memory.document import parse
 from echod.memory.model import Document
 from echod.memory.policy import Explanation, PolicySettings, build_explanation
 from echod.memory.text import pluralize
 from echod.state.fingerprints import FingerprintStore, read_bases
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.layout import Role, global_root
 
 if TYPE_CHECKING:

@@ -47,7 +47,7 @@ from echod.memory.packs.manifest import DOMAINS
 from echod.memory.prompt_injection import find_injection
 from echod.memory.text import pluralize
 from echod.packs.installed import PackState
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.create import create_global_role
 from echod.store.layout import Role
 

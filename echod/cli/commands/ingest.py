@@ -19,7 +19,7 @@ from echod.contract.sessions import IgnoredReportText, IngestedEntry, IngestedRe
 from echod.errors import UsageError, os_reason
 from echod.jobs.ingest import IngestPlan, IngestSources, plan_ingest, read_sources, run
 from echod.memory.text import pluralize
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.layout import ROLE_NAME, Role, Store
 from echod.workflows.reports import ReportFile, find_reports_in, report_file
 

@@ -19,8 +19,7 @@ from echod.projects.discovery import main_worktree_path, repository_root
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import read_project_settings
 from echod.store.create import DEFAULT_ROLES, create_roles, roles_without_memory
-from echod.store.layout import Store, is_real_directory
-from echod.store.skipped import find_linked_stores
+from echod.store.layout import Store, find_linked_stores, is_real_directory
 
 LAYOUTS = {"rune": Path(".rune/echoes"), "claude": Path(".claude/echoes")}
 """The memory directory for each value of `--layout`."""

@@ -30,8 +30,7 @@ from echod.memory.text import pluralize
 from echod.sessions.journal import FileStep, RootJournal
 from echod.sessions.roots import PRIVATE
 from echod.state.database import Database
-from echod.state.job import Job, JobState
-from echod.state.job_rows import QueueView
+from echod.state.jobs import Job, JobState, QueueView
 from echod.store.layout import Store
 from echod.store.reader import CommitInfo, FileCommit
 

@@ -36,10 +36,10 @@ from echod.memory.document import new_memory_file, parse
 from echod.memory.model import Document
 from echod.memory.text import capitalize, pluralize
 from echod.runtime.locks import WorkerBusyError
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.errors import BusyError
 from echod.store.layout import Role, Store
-from echod.store.role_lock import STALE_LOCK_SECONDS, is_locked
+from echod.store.role import STALE_LOCK_SECONDS, is_locked
 
 _MAX_CHARACTERS = 20_000
 _BUSY_SECONDS, _RETRY_SECONDS = 3.0, 0.1

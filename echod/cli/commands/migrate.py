@@ -41,11 +41,11 @@ from echod.jobs.migrate import (
 )
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.memory.document import parse
+from echod.memory.entry_matching import RenamedDocument
 from echod.memory.model import Unreadable
-from echod.memory.renames import RenamedDocument
 from echod.memory.text import pluralize
-from echod.scheduler.gate import describe_verdict
-from echod.state.job import JobKind
+from echod.scheduler.needs import describe_verdict
+from echod.state.jobs import JobKind
 from echod.state.repair import copy_entry_rows
 from echod.store.git import find_tracked_file
 from echod.store.layout import ARCHIVE, QUARANTINE, Role

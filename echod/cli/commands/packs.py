@@ -48,7 +48,7 @@ from echod.packs.installed import (
     check_packs,
     pack_state,
 )
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.status.sections import pack_info
 from echod.store.create import create_global_role
 

@@ -17,10 +17,10 @@ from echod.cli.output import BLOCKS, WIDTH, block, problem_line, sanitize, short
 from echod.cli.targets import list_roles_of, select_stores
 from echod.clock import local_date, local_datetime
 from echod.contract.codec import to_json
-from echod.contract.picture import DrawnMovement, DrawnPeriod, DrawnRole, DrawnUndo, PictureReport
+from echod.contract.entries import DrawnMovement, DrawnPeriod, DrawnRole, DrawnUndo, PictureReport
 from echod.errors import EchodError, UsageError, os_reason
 from echod.files import read_regular, write_private_durable
-from echod.jobs.archives import list_archived_entries, read_backups
+from echod.jobs.base import list_archived_entries, read_backups
 from echod.memory import MAX_FILE_BYTES, MEMORY_FILE
 from echod.memory.document import parse
 from echod.memory.model import Document

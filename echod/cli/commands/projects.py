@@ -47,10 +47,9 @@ from echod.runtime.locks import this_process, worker_lock
 from echod.search.finder import DocumentFinder
 from echod.service.paths import start_hint
 from echod.state.database import Database
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.status.collect import inspect_store
-from echod.store.layout import Role, Store, list_roles
-from echod.store.skipped import find_linked_stores, find_skipped
+from echod.store.layout import Role, Store, find_linked_stores, find_skipped, list_roles
 
 _KIB = 1024
 

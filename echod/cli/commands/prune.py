@@ -37,10 +37,10 @@ from echod.memory.model import Document, Unreadable
 from echod.memory.policy import PruneAction, Rule
 from echod.memory.text import pluralize
 from echod.projects.settings import MaintenancePolicy
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
+from echod.store.engine import RoleView
+from echod.store.fs import find_replacement_problem
 from echod.store.layout import KNOWLEDGE, MEMORY, Role
-from echod.store.session import RoleView
-from echod.store.snapshot import find_replacement_problem
 
 _COMPRESS_ACTIONS = {Rule.CONDENSED.value: PruneAction.CONDENSE, Rule.TOPIC.value: PruneAction.COMPRESS}
 _LEARNING_WIDTH = 120

@@ -25,8 +25,7 @@ from echod.cli.output import problem_line, sanitize, short_path, title_text, wra
 from echod.cli.targets import MemoryMatch, entry_heading, find_to_change, read_facts
 from echod.clock import local_date
 from echod.contract.codec import to_json
-from echod.contract.entries import RemembranceReport, SolutionInfo
-from echod.contract.search import FileProblem
+from echod.contract.entries import FileProblem, RemembranceReport, SolutionInfo
 from echod.errors import ExitCode, os_reason
 from echod.jobs.base import JobOutcome, JobResources
 from echod.jobs.solutions import SolutionPlan, plan_solution, promote
@@ -40,7 +39,7 @@ from echod.remembrance.library import SolutionCheck, SolutionLibrary, SolutionSt
 from echod.remembrance.source import SolutionSource
 from echod.search.documents import DocumentKind
 from echod.search.finder import DocumentFinder, SearchRequest
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 
 _FIRST_RESULTS = 5
 """A solution that its own symptom does not find among so many results is not found when it is needed."""

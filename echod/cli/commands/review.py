@@ -22,7 +22,7 @@ from echod.jobs import answer_review
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, resolve_id
 from echod.memory.text import pluralize
 from echod.state.decisions import ReviewAnswer
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.layout import Store
 

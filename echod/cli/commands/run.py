@@ -32,9 +32,8 @@ from echod.cli.output import (
     shorten_paths,
     wrap,
 )
-from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError
+from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError, isolated
 from echod.inspection import RestoredFindings, find_restored_findings
-from echod.isolation import isolated
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
 from echod.lazy_imports import lazy_imports
@@ -45,9 +44,8 @@ from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
 from echod.service.paths import is_launchd_agent
-from echod.state.job import MANUAL_KINDS, PENDING_STATES, Job, JobKind, JobState
-from echod.store.layout import Store, find_roles
-from echod.store.skipped import find_skipped
+from echod.state.jobs import MANUAL_KINDS, PENDING_STATES, Job, JobKind, JobState
+from echod.store.layout import Store, find_roles, find_skipped
 
 with lazy_imports(__name__):
     from echod.daemon import main as daemon_main

@@ -17,11 +17,11 @@ from echod.contract.codec import to_json
 from echod.contract.commands import ScrubFile, ScrubReport, SecretPositionInfo
 from echod.errors import EchodError, ExitCode
 from echod.inspection.secrets import ScanCandidate, list_scan_candidates, locate_secrets_in_file
-from echod.jobs import scrub as scrub_job
+from echod.jobs import manual
 from echod.jobs.base import JobContext, JobOutcome
 from echod.memory.exposed_secrets import SecretLocation
 from echod.memory.text import pluralize
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.git import find_tracked_file
 from echod.store.layout import Role, Store
@@ -56,7 +56,7 @@ def scrub(
     skipped: list[str] = []
     if writes:
         protected_too = include_protected or (not json and _confirm_protected(context, files))
-        action = partial(scrub_job.run, include_protected=protected_too)
+        action = partial(manual.scrub, include_protected=protected_too)
         batches = _batches(files, include_protected=protected_too)
         steps = [Step(role.name, partial(_run_job, role, batch, action, skipped)) for role, batch in batches]
         make_change(context, Change(preview="", steps=steps), WriteOptions(force=force))
@@ -125,8 +125,8 @@ def _batches(
         if not is_own_name(file.file.path.name) and file.needs_scrub(include_protected=include_protected):
             files_by_role.setdefault(file.file.role, []).append(file.file)
     for role, candidates in files_by_role.items():
-        for start in range(0, len(candidates), scrub_job.MAX_FILES):
-            yield role, tuple(candidates[start : start + scrub_job.MAX_FILES])
+        for start in range(0, len(candidates), manual.MAX_FILES):
+            yield role, tuple(candidates[start : start + manual.MAX_FILES])
 
 
 def _run_job(

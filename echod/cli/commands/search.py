@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from echod.search.brief import Brief, BriefRequest  # loads the comparison of learnings
 
 with lazy_imports(__name__):
-    from echod.mcp_server import lifetime, server
+    from echod.mcp_server import server
     from echod.mcp_server import session as server_session
 
 
@@ -154,8 +154,8 @@ def mcp(context: CommandContext) -> None:
         )
     context.configure_log_file()
     # Before the SDK is loaded, which takes long enough for a client to end.
-    lifetime.end_with_signals()
-    lifetime.end_with_parent(lifetime.end_process)
+    server.end_with_signals()
+    server.end_with_parent(server.end_process)
     session = server_session.ServerSession(context.paths, context.environ, context.cwd, context.now)
     try:
         server.serve(session)

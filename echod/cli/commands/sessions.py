@@ -33,11 +33,10 @@ from echod.sessions.archive_writer import SessionOutcome
 from echod.sessions.archiver import Archiver, SessionSource, content_session_id
 from echod.sessions.forget import files_of_host, find_session, forget, read_archive_header
 from echod.sessions.journal import RootRecord
-from echod.sessions.rescue import HISTORY, LostSession, read_history
 from echod.sessions.roots import INDEX, SessionError, SessionRoot
 from echod.sessions.text_search import analyse, apply_distillation, plan_distillation
-from echod.sessions.transcripts import list_transcript_files
-from echod.state.job import JobKind
+from echod.sessions.transcripts import HISTORY, LostSession, list_transcript_files, read_history
+from echod.state.jobs import JobKind
 
 _MAX_MESSAGES_BYTES = 256 << 20
 

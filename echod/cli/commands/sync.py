@@ -14,11 +14,11 @@ from echod.cli.context import CommandContext
 from echod.cli.execute import JobRunner, ManualJob, require_write_mode
 from echod.cli.output import short_path, wrap
 from echod.contract.codec import to_json
-from echod.contract.sync import RemoteInfo, ResolvedFile, ResolveReport, SyncStatusReport
+from echod.contract.entries import RemoteInfo, ResolvedFile, ResolveReport, SyncStatusReport
 from echod.errors import EchodError, ExitCode
 from echod.installation import program_command
 from echod.memory.text import pluralize
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.create import ensure_directory
 from echod.store.errors import as_store_error
 from echod.store.layout import STORE_DIRS, Role

@@ -29,11 +29,11 @@ from echod.cli.session_roots import find_memory_undo, find_undo, newest_session_
 from echod.cli.targets import block_title, select_project_to_change
 from echod.clock import local_date
 from echod.errors import UsageError
-from echod.inspection.entry_facts import pin_restored
+from echod.inspection.inspect import pin_restored
 from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.jobs.packs import sync_manifests
 from echod.memory.text import pluralize
-from echod.state.job import JobKind
+from echod.state.jobs import JobKind
 from echod.store.errors import AlreadyUndoneError
 from echod.store.layout import Store, global_root, packs_store
 from echod.store.reader import CommitInfo

@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from echod.cli import commands, options
-from echod.cli.completions import complete_entry, complete_job, complete_pack
-from echod.cli.options import PATH_OR_NAME
+from echod.cli.options import PATH_OR_NAME, complete_entry, complete_job, complete_pack
 from echod.cli.root import CommandGroup, example, implemented_by
 from echod.memory.model import SolutionCategory
 

@@ -7,8 +7,15 @@ from typing import Final
 import click
 
 from echod.cli import commands, options
-from echod.cli.completions import complete_failed_job, complete_job, complete_review_item, complete_shown
-from echod.cli.options import PATH, PATH_OR_NAME, WholeNumber
+from echod.cli.options import (
+    PATH,
+    PATH_OR_NAME,
+    WholeNumber,
+    complete_failed_job,
+    complete_job,
+    complete_review_item,
+    complete_shown,
+)
 from echod.cli.root import ArgumentOrCommandGroup, CommandGroup, example, implemented_by
 from echod.search.documents import DEFAULT_LIMIT, MAX_LIMIT, DocumentKind, SearchScope
 

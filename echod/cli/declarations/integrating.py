@@ -5,8 +5,7 @@ from __future__ import annotations
 import click
 
 from echod.cli import commands, options
-from echod.cli.completions import complete_entry
-from echod.cli.options import PATH, PATH_OR_NAME, Number, WholeNumber
+from echod.cli.options import PATH, PATH_OR_NAME, Number, WholeNumber, complete_entry
 from echod.cli.root import CommandGroup, example, implemented_by
 
 

@@ -7,8 +7,7 @@ from typing import Final
 import click
 
 from echod.cli import commands, options
-from echod.cli.completions import complete_project
-from echod.cli.options import PATH, Number
+from echod.cli.options import PATH, Number, complete_project
 from echod.cli.root import CommandGroup, example, implemented_by
 
 

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
-from echod.memory.front_matter import load_yaml_fields
+from echod.memory.text import load_yaml_fields
 
 INDEX: Final = "MEMORY.md"
 """The name of the index."""

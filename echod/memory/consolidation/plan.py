@@ -32,7 +32,7 @@ from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer, Unreadable
-from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
+from echod.memory.policy.draft import ArchivedEntry, to_archived_entry
 from echod.memory.policy_model import Rule
 
 FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]

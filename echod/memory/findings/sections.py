@@ -46,7 +46,7 @@ from echod.memory.findings.text import (
     read_optional,
     read_title,
 )
-from echod.memory.front_matter import find_front_matter
+from echod.memory.text import find_front_matter
 
 _FILLER_WORD = (
     r"(?:i|i've|we|you|my|your|the|our|a|an|some|all|any|this|that|these|those|it|its|and|or|with|from|of|for|to|in|on|"

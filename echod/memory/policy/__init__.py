@@ -5,7 +5,7 @@ number) and today's date make a plan. A dry run shows the plan that the job then
 
 Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today, and expiry),
 `pressure` (the steps of a file over its limit), `prune` (and compression), `explanation`, `manual` (and promotion),
-`archive`. `memory/shorten.py` shortens one entry, `memory/specificity.py` judges a text.
+`draft` (and the archive). `memory/shorten.py` shortens one entry, `memory/specificity.py` judges a text.
 
 For jobs and commands:
 
@@ -25,7 +25,7 @@ references and pins follow. `entry_matching.match_entries` alone cannot know whi
 
 from __future__ import annotations
 
-from echod.memory.policy.archive import (
+from echod.memory.policy.draft import (
     MAX_ARCHIVE_BYTES,
     PRUNED_STEM,
     REMOVED_STEM,

@@ -13,7 +13,6 @@ from typing import NamedTuple
 from echod.memory.consolidation.deduplicate import supersedes_key
 from echod.memory.model import DEFAULT_CONFIDENCE, Document, Layer
 from echod.memory.policy.draft import PruneDraft
-from echod.memory.policy.manual import is_promotable, is_recurring
 from echod.memory.policy.pressure import Rankings, rank_entries
 from echod.memory.policy.prune import EntryAction, PrunePlan, plan_prune
 from echod.memory.policy.scoring import (
@@ -24,6 +23,8 @@ from echod.memory.policy.scoring import (
     entry_statuses,
     expires_on,
     expiry_threshold,
+    is_promotable,
+    is_recurring,
     noise_budget,
 )
 from echod.memory.policy_model import PolicySettings, PruneAction, Rule

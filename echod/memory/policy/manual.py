@@ -19,9 +19,8 @@ from echod.memory.edit import with_layer, with_verified
 from echod.memory.identity import block_content, block_contents, entry_ids
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
-from echod.memory.noise import NoiseItem, NoiseJudge, is_routine_summary
-from echod.memory.policy.archive import ArchivedEntry, to_archived_entry
-from echod.memory.policy.scoring import EntryStatus, Facts, entry_statuses
+from echod.memory.policy.draft import ArchivedEntry, to_archived_entry
+from echod.memory.policy.scoring import Facts, entry_statuses, is_promotable
 from echod.memory.policy_model import SHORTENING_RULES, PolicySettings, Rule
 from echod.memory.prompt_injection import find_injection
 
@@ -220,29 +219,3 @@ def plan_promotion(role: str, document: Document, facts: Facts, policy: PolicySe
     promoted = tuple(PromotedEntry(s.id, s.entry.title, s.history.references) for s in chosen.values())
     blocked = tuple(BlockedPromotion(s.id, s.entry.title, why) for s in promotable if (why := reasons[s.index]))
     return PromotionPlan(role, after.render() if chosen else None, promoted, blocked)
-
-
-def is_promotable(status: EntryStatus, policy: PolicySettings) -> bool:
-    """Return whether an observation was referenced, or came up again, often enough, and is not pinned."""
-    if status.layer is not Layer.OBSERVATIONS or status.pinned_until is not None:
-        return False
-    return status.history.references >= policy.promote_references or is_recurring(status, policy)
-
-
-def is_recurring(status: EntryStatus, policy: PolicySettings) -> bool:
-    """Return whether as many workflows reported the same observation, and a reader learns something from it."""
-    item = NoiseItem(status.index, status.block, status.entry, status.verified)
-    if item.recurrence.workflows < policy.promote_references or is_routine_summary(item):
-        return False
-    found = NoiseJudge([]).specificity(item)
-    return bool(found.names) and not found.is_routine and not found.is_assignment
-
-
-def find_recurring(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> tuple[str, ...]:
-    """Return the ids of the observations that came up again often enough to become inscribed."""
-    statuses = entry_statuses(role, document, facts, policy, today)
-    return tuple(
-        status.id
-        for status in statuses
-        if status.layer is Layer.OBSERVATIONS and is_promotable(status, policy) and is_recurring(status, policy)
-    )

@@ -23,6 +23,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory.edit import with_recurrence
+from echod.memory.forms import add_recurrences
 from echod.memory.model import Form, Layer
 from echod.memory.noise import (
     NoiseItem,
@@ -42,7 +43,6 @@ from echod.memory.policy.scoring import (
     noise_budget,
 )
 from echod.memory.policy_model import PruneAction, Rule
-from echod.memory.recurrence import add_recurrences
 from echod.memory.shorten import (
     condense,
     entry_learnings,

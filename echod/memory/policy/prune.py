@@ -27,8 +27,7 @@ from echod.memory.knowledge import CompressibleEntry, compress_knowledge, extrac
 from echod.memory.knowledge.blocks import BlockMaterial
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
-from echod.memory.policy.archive import ArchivedEntry, select_archive_file, to_archived_entry
-from echod.memory.policy.draft import EntryChange, PruneDraft
+from echod.memory.policy.draft import ArchivedEntry, EntryChange, PruneDraft, select_archive_file, to_archived_entry
 from echod.memory.policy.pressure import reduce_to_limit
 from echod.memory.policy.scoring import (
     NOISE_LAYERS,

@@ -25,11 +25,12 @@ from typing import NamedTuple
 
 from echod.memory import markdown
 from echod.memory.document import count_lines
+from echod.memory.forms import find_recurrence
 from echod.memory.identity import entry_ids
 from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Layer
+from echod.memory.noise import NoiseItem, NoiseJudge, is_routine_summary
 from echod.memory.policy_model import MAX_FUTURE, PolicySettings, PruneAction, Rule
 from echod.memory.prompt_injection import find_injection
-from echod.memory.recurrence import find_recurrence
 
 EARLIEST_DATE = date(2000, 1, 1)
 """No agent wrote anything earlier. An older date is a mistake and counts as missing."""
@@ -336,3 +337,29 @@ def allowed_in_knowledge(status: EntryStatus) -> bool:
     There it would be among learnings, with a higher standing than it had.
     """
     return find_injection(status.block.text) is None
+
+
+def find_recurring(role: str, document: Document, facts: Facts, policy: PolicySettings, today: date) -> tuple[str, ...]:
+    """Return the ids of the observations that came up again often enough to become inscribed."""
+    statuses = entry_statuses(role, document, facts, policy, today)
+    return tuple(
+        status.id
+        for status in statuses
+        if status.layer is Layer.OBSERVATIONS and is_promotable(status, policy) and is_recurring(status, policy)
+    )
+
+
+def is_recurring(status: EntryStatus, policy: PolicySettings) -> bool:
+    """Return whether as many workflows reported the same observation, and a reader learns something from it."""
+    item = NoiseItem(status.index, status.block, status.entry, status.verified)
+    if item.recurrence.workflows < policy.promote_references or is_routine_summary(item):
+        return False
+    found = NoiseJudge([]).specificity(item)
+    return bool(found.names) and not found.is_routine and not found.is_assignment
+
+
+def is_promotable(status: EntryStatus, policy: PolicySettings) -> bool:
+    """Return whether an observation was referenced, or came up again, often enough, and is not pinned."""
+    if status.layer is not Layer.OBSERVATIONS or status.pinned_until is not None:
+        return False
+    return status.history.references >= policy.promote_references or is_recurring(status, policy)

@@ -23,10 +23,10 @@ from echod.memory.compose import ComposeError, compose_entry, detect_form, detec
 from echod.memory.document import parse_block
 from echod.memory.edit import with_recurrence, with_verified
 from echod.memory.findings import Finding
+from echod.memory.forms import Recurrence
 from echod.memory.identity import block_key, normalize_title
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer, Unreadable
-from echod.memory.recurrence import Recurrence
 from echod.memory.reports.history import Flaw, LearnedFlaw, ReportHistory, SeenFinding, find_flaws, is_same_flaw
 from echod.memory.reports.model import TEAM_ROLE, FindingSeverity, Status, one_line
 from echod.memory.text import pluralize, without_full_stop

@@ -1,8 +1,8 @@
 """Decide whether two learnings are one. No other package decides that.
 
 Read in this order: `compare` (the rule, its thresholds, and the search among many learnings), `contradiction` (what
-makes two similar texts different: numbers, negations, opposites, replaced words), `languages` (the words that deny and
-take back), `words` (how texts become words and numbers, and the single letters and signs that differ).
+makes two similar texts different: numbers, negations, opposites, replaced words), `words` (how texts become words and
+numbers, the single letters and signs that differ, and the words that deny and take back).
 """
 
 from __future__ import annotations

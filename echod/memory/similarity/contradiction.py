@@ -16,14 +16,12 @@ from heapq import nsmallest
 from itertools import chain, combinations, product
 from typing import NamedTuple
 
-from echod.memory.similarity.languages import (
+from echod.memory.similarity.words import (
     LISTED_NEGATIONS,
     NEGATION_SIGNS,
     RETRACTING_PHRASES,
     RETRACTIONS,
     UNSPACED_NEGATIONS,
-)
-from echod.memory.similarity.words import (
     code_identifiers,
     extract_signs,
     find_numbers,

@@ -19,8 +19,8 @@ from types import NoneType
 from typing import Final, NamedTuple
 
 from echod.memory.compose import close_open_blocks, collapse_whitespace
-from echod.memory.front_matter import find_front_matter, load_yaml_fields
 from echod.memory.model import Block, SolutionCategory
+from echod.memory.text import find_front_matter, load_yaml_fields
 
 MAX_TAGS: Final = 8
 MAX_SUMMARY: Final = 300

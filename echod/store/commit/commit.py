@@ -22,17 +22,17 @@ from echod.memory.conservation import FileChange, ViolationKind, find_missing_fi
 from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy.archive import PRUNED_STEM, REMOVED_STEM
+from echod.memory.policy.draft import PRUNED_STEM, REMOVED_STEM
 from echod.memory.redact import redact, redact_entry
 from echod.store.changes import CommitConflict, CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit import file_steps
 from echod.store.commit.apply import apply_record, remove_staged_files
 from echod.store.commit.context import CommitContext, CommitStep
 from echod.store.errors import BusyError, RefusedError, StoreError, as_store_error, store_error
+from echod.store.fs import is_settled
 from echod.store.journal.records import AppendRecord, CommitRecord, ConsumeRecord, WriteRecord
 from echod.store.layout import ARCHIVE
 from echod.store.private_directory import own_file_name
-from echod.store.snapshot import is_settled
 
 _REDACTION_MARKER = b"[REDACTED:"
 

@@ -11,18 +11,16 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
+from echod.files import content_digest
 from echod.lazy_imports import lazy_imports
 from echod.memory.model import Document, Unreadable
-from echod.store.errors import as_store_error
-from echod.store.fs import CapabilityCache
+from echod.store.errors import EngineLimits, as_store_error
+from echod.store.fs import CapabilityCache, FileUnavailableError, Snapshot, read_snapshot
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import RoleJournal
 from echod.store.journal.records import SHORTEST_INTERVAL
 from echod.store.layout import MEMORY, Role
-from echod.store.limits import EngineLimits
-from echod.store.role_directory import RoleDirectory
-from echod.store.role_lock import RoleLock
-from echod.store.snapshot import FileUnavailableError, Snapshot, content_digest, read_snapshot
+from echod.store.role import RoleDirectory, RoleLock
 
 with lazy_imports(__name__):
     from echod.memory import document as document_module

@@ -28,7 +28,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from enum import Enum
 
-from echod.files import full_fsync, write_all
+from echod.files import content_digest, full_fsync, write_all
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.paths import PRIVATE_FILE_MODE
@@ -43,10 +43,10 @@ from echod.store.fs import (
     read_all,
     read_lease,
     rename_noreplace_or_link,
+    replacement_problem,
 )
 from echod.store.journal.records import ConsumeRecord, WriteRecord
 from echod.store.layout import MEMORY_BACKUP_PREFIX
-from echod.store.snapshot import content_digest, replacement_problem
 
 log = get_logger(__name__)
 

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from echod.files import content_digest
 from echod.log import get_logger
 from echod.memory.entry_matching import entry_signature
 from echod.memory.identity import BlockKey, block_content, block_heading, entry_ids, is_truncated
@@ -23,31 +24,28 @@ from echod.memory.redact import redact
 from echod.store.changes import CommitConflict, CommitPlan, PlannedWrite, no_gate
 from echod.store.commit.commit import commit
 from echod.store.commit.context import CommitContext
-from echod.store.errors import BusyError
+from echod.store.errors import MAX_MERGE_ATTEMPTS, BusyError
+from echod.store.fs import Snapshot
 from echod.store.git import TrackedFile, find_tracked_file
-from echod.store.healing.known_states import (
+from echod.store.healing.recovery import (
+    ArchiveContents,
     KnownDocument,
+    archive_appends,
+    archive_entries,
     blocks_to_restore,
     classify_known_descent,
+    forgotten_keys,
     keyed_blocks,
     load_newest_state,
+    read_archives,
     recent_states,
     recently_consumed,
     restore_key,
     restored_too_often,
 )
-from echod.store.healing.recovery import (
-    ArchiveContents,
-    archive_appends,
-    archive_entries,
-    forgotten_keys,
-    read_archives,
-)
 from echod.store.journal.journal import KnownState
-from echod.store.journal.notices import Notice, add_notice
+from echod.store.journal.ledger import Notice, add_notice
 from echod.store.layout import MEMORY
-from echod.store.limits import MAX_MERGE_ATTEMPTS
-from echod.store.snapshot import Snapshot, content_digest
 
 log = get_logger(__name__)
 

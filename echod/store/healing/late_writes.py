@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from echod.files import content_digest
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import parse
@@ -28,16 +29,13 @@ from echod.store.changes import CommitPlan, CommitResult, LateMerge, PlannedWrit
 from echod.store.commit.apply import record_late_merge
 from echod.store.commit.commit import commit
 from echod.store.commit.context import CommitContext, CommitStep
-from echod.store.errors import BusyError, as_store_error
-from echod.store.fs import OpenWriters, read_all, read_lease
+from echod.store.errors import MAX_MERGE_ATTEMPTS, BusyError, as_store_error
+from echod.store.fs import OpenWriters, is_settled, read_all, read_lease
 from echod.store.healing.heal import git_head, read_healed_memory, reconcile_with_known
-from echod.store.healing.known_states import classify_known_descent, recent_states
-from echod.store.healing.recovery import archive_appends, read_archives
+from echod.store.healing.recovery import archive_appends, classify_known_descent, read_archives, recent_states
 from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.records import CommitRecord, ConsumeRecord, RecordState, WriteRecord
 from echod.store.layout import late_findings_name
-from echod.store.limits import MAX_MERGE_ATTEMPTS
-from echod.store.snapshot import content_digest, is_settled
 
 log = get_logger(__name__)
 

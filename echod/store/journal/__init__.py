@@ -1,4 +1,4 @@
 """The durable record of every commit: intents, results, blobs, the ledger and the undo index.
 
-Modules for other packages: `files`, `journal`, `moves`, `notices`, `records`, `retention`.
+Modules for other packages: `files`, `journal`, `ledger`, `records`, `retention`.
 """

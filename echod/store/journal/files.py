@@ -13,10 +13,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from echod.files import FileVersion, file_version, full_fsync, read_regular, write_all
+from echod.files import FileVersion, content_digest, file_version, full_fsync, read_regular, write_all
 from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 from echod.store.errors import StoreError
-from echod.store.snapshot import content_digest
 
 _MAX_FILE_BYTES = 64 * 1024 * 1024
 """Retention keeps every file of the journal far below this."""

@@ -12,12 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from echod.memory.exposed_secrets import NO_REMOVED_SECRETS, RemovedSecrets, find_removed_secrets
-from echod.store.errors import as_store_error
+from echod.store.errors import EngineLimits, as_store_error
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import Journal, KnownState, RoleJournal
 from echod.store.journal.records import SHORTEST_INTERVAL, CommitRecord, Reading, Timeline
 from echod.store.layout import Store
-from echod.store.limits import EngineLimits
 
 _DELETED_PREFIX = ".purged-"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
-from echod.store.limits import EngineLimits
+from echod.store.errors import EngineLimits
 from tests.bench.figures import Figures, Table, quartiles
 from tests.bench.reference import rounds
 from tests.bench.workspace import Workspace

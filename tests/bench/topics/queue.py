@@ -10,8 +10,7 @@ from pathlib import Path
 from statistics import median
 
 from echod.state.database import Database
-from echod.state.job import JobKind, JobState, Need, ProcessIdentity
-from echod.state.job_rows import QueueView
+from echod.state.jobs import JobKind, JobState, Need, ProcessIdentity, QueueView
 from echod.state.queue import JobQueue
 from tests.bench.figures import Curve, Figures
 from tests.bench.reference import timed

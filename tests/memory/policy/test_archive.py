@@ -17,7 +17,7 @@ from echod.memory.policy import (
     render_archived_entries,
     select_archive_file,
 )
-from echod.memory.policy.archive import to_archived_entry
+from echod.memory.policy.draft import to_archived_entry
 from echod.memory.policy_model import Rule
 from tests.memory import strategies
 from tests.memory.policy.samples import TODAY, entry, memory_document

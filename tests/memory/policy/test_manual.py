@@ -11,7 +11,7 @@ from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.policy import Rule, read_archive, render_archived_entries
-from echod.memory.policy.archive import to_archived_entry
+from echod.memory.policy.draft import to_archived_entry
 from echod.memory.policy.manual import (
     EditRefusal,
     Removal,

@@ -8,7 +8,7 @@ from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
 from echod.memory.policy import PolicySettings, plan_promotion
-from echod.memory.policy.manual import find_recurring
+from echod.memory.policy.scoring import find_recurring
 from tests.memory.policy.samples import (
     ROLE,
     TODAY,
