@@ -21,6 +21,7 @@ from echod.state.database import (
     Database,
     DatabaseBusyError,
     DatabaseDamagedError,
+    DatabaseFullError,
     DatabaseLostError,
     DatabaseVersionError,
 )
@@ -242,6 +243,12 @@ class TestTransactions:
 
         with database.read_transaction() as link:
             assert link.execute("SELECT count(*) FROM store_turn").fetchone()[0] == 1
+
+    def test_no_room_for_the_index_of_the_log_is_a_full_disk_too(self, tmp_path: Path) -> None:
+        error = sqlite3.OperationalError("disk I/O error")
+        error.sqlite_errorcode = sqlite3.SQLITE_IOERR_SHMSIZE
+
+        assert isinstance(connection.as_state_error(error, tmp_path / "echod.db"), DatabaseFullError)
 
 
 def replace_file(path: Path) -> None:
