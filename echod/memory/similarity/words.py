@@ -167,7 +167,7 @@ _SIGNED = re.compile(r"(?<=[A-Za-z])[\u2212-](?=\d{1,2}(?:\b|:))")  # UTC-2
 _SMALL_SIGN = re.compile(
     r"[\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u20bf\u00a2\u2713\u2705]|\$(?=[ ]?\d)|(?<=\d)[ ]?\$"  # currencies, marks
     r"|(?<![\w.~:/<*)\]}\\-])/(?=[\w.]+/)"  # /var/log is not var/log
-    r"|(?<=/)[(_](?=\w)"  # app/(shop) is not app/shop
+    r"|(?<=/)(?:[(_]|\[\[)(?=[\w.])"  # app/(shop) is not app/shop, [[id]] not [id]
     r"|\b(?:https?|wss?|ftps?)(?=://)"
     r"|(?<=\d)[ ]?[KMGT]i?b(?:it)?(?:/s|ps)?\b"  # Mb, not MB
     r"|(?<=\d)[ ]?[mM](?:W|A|V|Hz|J|\u03a9|mol)\b"
