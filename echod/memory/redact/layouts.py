@@ -103,12 +103,6 @@ _FOREIGN_VALUE = re.compile(
     r"|\u00e8|is|jest|\u00e4r|er|je)\b|\u662f|\u4e3a|\u306f|\ub294|\u2014)"
     r"[*_]{0,2}[ \t]{0,2}[`\"']?(?P<value>[^\s`\"',;()<>|\uffff]{6,64})"
 )
-_DESCRIBED = re.compile(
-    r"[\"'`*_]{0,2}[ \t](?:(?:for|of|on|to|at)[ \t](?:[\w@.'`-]{1,40}[ \t]){0,4}?"
-    r"[\w@.'`-]{1,40}[ \t]{0,2}(?::|=|->|\bis\b|\bwas\b)"
-    r"|(?:(?:was|is|has been)[ \t])?(?:re)?(?:set|changed|rotated)[ \t]to)"
-    r"[*_]{0,2}[ \t]{1,2}[`\"']?(?P<value>[^\s`\"',;()<>|\uffff]{6,64})"
-)
 _CELL_MARKS = " \t*_`\"'"
 
 
@@ -131,7 +125,6 @@ def _iter_layout_secrets(text: str) -> Iterator[Secret]:
     if "," in text or ";" in text or "\t" in text:
         yield from _separated_tables(text)
     yield from _logins_in_prose(text, lower)
-    yield from _described_passwords(text, lower)
     yield from _foreign_passwords(text, lower)
 
 
@@ -246,14 +239,6 @@ def _logins_in_prose(text: str, lower: str) -> Iterator[Secret]:
             is_whole = match is not None and (match.end() < end or end == len(text) or text[end] == "\n")
             if match is not None and is_whole and is_strange(match["value"]):
                 yield Secret("password", *match.span("value"))
-
-
-def _described_passwords(text: str, lower: str) -> Iterator[Secret]:
-    """Yield the password of `Password for bob: ...` and `the password was changed to ...`."""
-    for at in find_all(lower, "password"):
-        match = _DESCRIBED.match(text, at + len("password"))
-        if match and is_strange(match["value"]):
-            yield Secret("password", *match.span("value"))
 
 
 def _foreign_passwords(text: str, lower: str) -> Iterator[Secret]:

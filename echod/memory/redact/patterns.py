@@ -33,6 +33,7 @@ from echod.memory.redact.plausibility import (
     is_descriptive_word,
     is_identifier,
     is_placeholder,
+    is_strange,
     is_strong_password,
     is_word,
     looks_random,
@@ -268,6 +269,16 @@ CREDENTIAL_PATTERNS = (
         ("set password for ",),
         rf"set password for [^=\n\uffff]{{1,80}}=[ \t]{{0,2}}(?:password\()?[\"']{_ARGUMENT}",
         _is_not_placeholder,
+    ),
+    # Password for ci: ..., the password was changed to ...
+    _credential_pattern(
+        "password",
+        ("password",),
+        r"password[\"'`*_]{0,2}[ \t](?:(?:for|of|on|to|at)[ \t](?:[\w@.'`-]{1,40}[ \t]){0,4}?"
+        r"[\w@.'`-]{1,40}[ \t]{0,2}(?::|=|->|\bis\b|\bwas\b)"
+        r"|(?:(?:was|is|has been)[ \t])?(?:re)?(?:set|changed|rotated)[ \t]to)"
+        r"[*_]{0,2}[ \t]{1,2}[`\"']?(?P<value>[^\s`\"',;()<>|\uffff]{6,64})",
+        is_strange,
     ),
     # 8f3k-29dk-x02m, and the words from which a wallet is restored
     _credential_pattern(
