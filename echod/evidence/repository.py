@@ -201,7 +201,7 @@ class Repository:
         return found
 
     def _read_index(self) -> tuple[int, dict[bytes, IndexEntry]]:
-        """Return when the index was written, in nanoseconds since 1970, and its entries. None if it is not readable."""
+        """Return when the index was written, in nanoseconds since 1970, and its entries: none if it is unreadable."""
         if self._index is None:
             try:
                 written_ns = self._index_file.stat().st_mtime_ns

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Set
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime, timedelta
 from functools import partial
 from itertools import islice
@@ -259,7 +260,7 @@ class EvidenceVerifier:
         return self._check_merged(cite, fingerprint, base, merged) or CheckedCitation(cite, EvidenceState.GONE)
 
     def _check_renamed(
-        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, shared: Mapping[str, Set[int]]
+        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, shared: Mapping[str, AbstractSet[int]]
     ) -> CheckedCitation | None:
         """Return the state in the new file that is most like the removed one; None if no new file is like it.
 
