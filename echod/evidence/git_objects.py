@@ -1,4 +1,4 @@
-"""Read objects of a git repository from its files: loose ones, and packed ones with their deltas.
+"""Read a git repository's files: its objects, loose and packed with their deltas, and its index.
 
 Nothing is written or locked. Everything is bounded, since a repository may be hostile: an object that is too large,
 damaged or missing (a partial clone) is an `ObjectError`, and its evidence is unknown then.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 import zlib
 from bisect import bisect_left
 from collections import OrderedDict
@@ -27,6 +28,9 @@ _INDEX_VERSION: Final = 2
 _LARGE_OFFSET: Final = 0x8000_0000
 _KINDS: Final = {1: "commit", 2: "tree", 3: "blob", 4: "tag"}
 _OFFSET_DELTA, _NAME_DELTA = 6, 7
+_INDEX_VERSIONS: Final = (2, 3)
+_INDEX_HEADER_BYTES: Final = 12
+_IS_EXTENDED, _STAGE = 0x4000, 0x3000
 
 
 class ObjectError(Exception):
@@ -279,6 +283,40 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
         if not byte & 0x80:
             return value, at
+
+
+class IndexEntry(NamedTuple):
+    """A file as git saw it last: the name of its content, and its size and times in the file system.
+
+    The times are in nanoseconds since 1970. The size is the rest of a division by 2**32.
+    """
+
+    blob: str
+    size: int
+    modified_ns: int
+    changed_ns: int
+
+
+def read_index(data: bytes, name_bytes: int = 20) -> dict[bytes, IndexEntry]:
+    """Return the entries of an index by path; none of an index of another version than 2 and 3, or a damaged one."""
+    found: dict[bytes, IndexEntry] = {}
+    if data[:4] != b"DIRC" or int.from_bytes(data[4:8], "big") not in _INDEX_VERSIONS:
+        return found
+    fields = struct.Struct(f">4I20xI{name_bytes}sH")
+    at = _INDEX_HEADER_BYTES
+    try:
+        for _ in range(int.from_bytes(data[8:12], "big")):
+            changed, changed_ns, modified, modified_ns, size, blob, flags = fields.unpack_from(data, at)
+            begin = at + fields.size + 2 * bool(flags & _IS_EXTENDED)
+            end = data.index(b"\0", begin)
+            if not flags & _STAGE:  # not a conflict
+                found[data[begin:end]] = IndexEntry(
+                    blob.hex(), size, modified * 10**9 + modified_ns, changed * 10**9 + changed_ns
+                )
+            at += (end - at + 8) // 8 * 8
+    except (struct.error, ValueError):
+        return {}
+    return found
 
 
 def _inflate(data: bytes, limit: int) -> bytes:

@@ -10,13 +10,13 @@ import re
 import stat
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Final, NamedTuple
 
-from echod.evidence.git_objects import ObjectError, ObjectStore
+from echod.evidence.git_objects import IndexEntry, ObjectError, ObjectStore, read_index
 from echod.files import FileVersion, file_version, read_regular
 from echod.memory.evidence.fingerprint import TokenizedFile, blob_digest, line_sums, read_content
 from echod.store.git import read_commit
@@ -25,6 +25,7 @@ MAX_COMMITS: Final = 20_000
 """Commits that one look at the history reads."""
 
 _MAX_CONFIG_BYTES: Final = 1024 * 1024
+_MAX_INDEX_BYTES: Final = 16 * 1024 * 1024
 _MAX_CACHED: Final = 20_000
 _TREE, _SUBMODULE = b"40000", b"160000"
 _SHA256: Final = re.compile(r"^[ \t]*objectformat[ \t]*=[ \t]*sha256[ \t]*$", re.IGNORECASE | re.MULTILINE)
@@ -50,8 +51,10 @@ class Repository:
         self._objects = ObjectStore(common / "objects", self._name_bytes)
         self._shallow = frozenset(_read_text(common / "shallow").split())
         self._commits: OrderedDict[str, Commit] = OrderedDict()
+        self._main_line: dict[tuple[str | None, float], Commit | None] = {}
         self._trees: OrderedDict[str, dict[bytes, tuple[bytes, str]]] = OrderedDict()
-        del git
+        self._index_file = git / "index"
+        self._index: tuple[int, dict[bytes, IndexEntry]] | None = None
 
     @property
     def has_sha1_names(self) -> bool:
@@ -127,15 +130,18 @@ class Repository:
         Raises:
             ObjectError: the history cannot be read.
         """
-        name = self.head()
+        head = name = self.head()
+        if (head, moment) in self._main_line:
+            return self._main_line[head, moment]
+        found = None
         for _ in range(MAX_COMMITS):
-            if name is None:
-                return None
-            commit = self.commit(name)
-            if commit.at <= moment:
-                return commit
+            commit = self.commit(name) if name else None
+            if commit is None or commit.at <= moment:
+                found = commit
+                break
             name = commit.parents[0] if commit.parents else None
-        return None
+        self._main_line[head, moment] = found
+        return found
 
     def first_with(self, path: str, moment: float, limit: int = MAX_COMMITS) -> Commit | None:
         """Return the earliest of the main line's last commits after a moment that has a path; None if none has it.
@@ -161,15 +167,49 @@ class Repository:
         Raises:
             ObjectError: a tree cannot be read.
         """
-        tree = commit.tree
-        *folders, name = os.fsencode(path).split(b"/")
-        for folder in folders:
-            mode, inner = self._tree(tree).get(folder, (b"", ""))
-            if mode != _TREE:
-                return None
-            tree = inner
-        mode, blob = self._tree(tree).get(name, (b"", ""))
+        folder, _, name = os.fsencode(path).rpartition(b"/")
+        mode, blob = self._folder(commit, folder).get(name, (b"", ""))
         return blob if mode.startswith(b"100") else None
+
+    def _folder(self, commit: Commit, folder: bytes) -> Mapping[bytes, tuple[bytes, str]]:
+        """Return the entries of a folder of a commit with their modes and names; none if it has no such folder."""
+        tree = commit.tree
+        for part in folder.split(b"/") if folder else ():
+            mode, tree = self._tree(tree).get(part, (b"", ""))
+            if mode != _TREE:
+                return {}
+        return self._tree(tree)
+
+    def unchanged_files(self, commit: str, folder: str) -> Mapping[str, IndexEntry]:
+        """Return the files of a folder that git's index has as they were in a commit, by their names.
+
+        Args:
+            commit: the name of the commit.
+            folder: its path, relative to the repository; "" for the repository itself.
+
+        Raises:
+            ObjectError: the commit or a tree of it cannot be read.
+        """
+        written_ns, entries = self._read_index()
+        prefix = os.fsencode(f"{folder}/" if folder else "")
+        found = {}
+        for name, (mode, blob) in self._folder(self.commit(commit), os.fsencode(folder)).items():
+            entry = entries.get(prefix + name) if mode.startswith(b"100") else None
+            # A change after the index was written may have left the same time.
+            if entry is not None and entry.blob == blob and entry.modified_ns < written_ns:
+                found[os.fsdecode(name)] = entry
+        return found
+
+    def _read_index(self) -> tuple[int, dict[bytes, IndexEntry]]:
+        """Return when the index was written, in nanoseconds since 1970, and its entries: none if it is unreadable."""
+        if self._index is None:
+            try:
+                written_ns = self._index_file.stat().st_mtime_ns
+                data = read_regular(self._index_file, _MAX_INDEX_BYTES)
+                self._index = (written_ns, read_index(data, self._name_bytes))
+            except OSError:
+                self._index = (0, {})
+        return self._index
 
     def is_in_submodule(self, commit: Commit, path: str) -> bool:
         """Return whether a path of a commit belongs to another repository, a submodule.
@@ -267,10 +307,11 @@ class OutsideError(Exception):
 
 
 class ProjectFile(NamedTuple):
-    """A file of a project: its path relative to the project, its size, and when its status last changed."""
+    """A file of a project: its path relative to the project, its size, and when its content and status last changed."""
 
     path: str
     size: int
+    modified_ns: int
     changed_ns: int
 
     @property
@@ -389,7 +430,7 @@ class ProjectFiles:
                             continue
                         status = entry.stat(follow_symlinks=False)
                         if stat.S_ISREG(status.st_mode):
-                            yield ProjectFile(path, status.st_size, status.st_ctime_ns)
+                            yield ProjectFile(path, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
                             count += 1
                             if count >= MAX_FILES:
                                 return
@@ -400,20 +441,28 @@ class ProjectFiles:
         """Return the files whose path ends with a cited path, since entries cite paths relative to some directory."""
         return tuple(file.path for file in self.list_files() if file.path.endswith(f"/{path}"))
 
-    def rename_candidates(self, path: str, size: int, since_ns: int) -> tuple[ProjectFile, ...]:
-        """Return the files that may have the lines of a missing file now, the most likely first."""
+    def rename_candidates(
+        self, path: str, size: int, since_ns: int, is_unchanged: Callable[[ProjectFile], bool]
+    ) -> tuple[ProjectFile, ...]:
+        """Return the files that may have the lines of a missing file now, the most likely first.
+
+        A file of which it is known that it `is_unchanged` since then is none of them.
+        """
         folder = path.rpartition("/")[0]
         stem, ending = _split_name(path.rpartition("/")[2])
         found = []
+        nearness: dict[str, int] = {}
         for file in self.list_files():
             # What a file gets changes its status, so an older file cannot be the one.
-            if file.path == path or file.changed_ns < since_ns or file.size > MAX_FILE_BYTES:
+            if file.changed_ns < since_ns or file.size > MAX_FILE_BYTES or is_unchanged(file) or file.path == path:
                 continue
             other_stem, other_ending = _split_name(file.name)
             is_near = other_stem == stem or name_likeness(path, file.path) > 0
             if is_near or other_ending == ending:
-                shared = os.path.commonpath((folder, file.path.rpartition("/")[0]))
-                found.append((not is_near, -len(shared), abs(file.size - size), file))
+                other = file.path.rpartition("/")[0]
+                if other not in nearness:
+                    nearness[other] = -len(os.path.commonpath((folder, other)))
+                found.append((not is_near, nearness[other], abs(file.size - size), file))
         found.sort()
         read = accumulate(file.size for *_, file in found)
         count = bisect_right(list(read), _MAX_CANDIDATE_BYTES)

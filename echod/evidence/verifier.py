@@ -7,18 +7,22 @@ has nothing, it is the file as it was when echod first saw the entry. Without a 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Set as AbstractSet
 from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import Final, NamedTuple
 
-from echod.evidence.git_objects import ObjectError
+from echod.evidence.git_objects import IndexEntry, ObjectError
 from echod.evidence.repository import (
     MAX_COMMITS,
     MAX_FILE_BYTES,
     Commit,
     OutsideError,
+    ProjectFile,
     ProjectFiles,
     Repository,
     UnreadableEvidenceError,
@@ -49,6 +53,8 @@ _MIN_FOUND_TOKENS: Final = 12
 """Tokens of cited lines by which they are found in a file of another name and content."""
 _MIN_MERGED_LINES: Final = 4
 """Lines of a removed file that another one has, if it became a part of that one."""
+_MAX_COMMON: Final = 2
+"""A line of a removed file that more files have does not show where the file went."""
 _MAX_ALIKE: Final = 6
 """Files that are searched for the cited lines of a removed one."""
 _MAX_OLD_CONTENTS: Final = 64
@@ -156,7 +162,8 @@ class EvidenceVerifier:
         try:
             inside = str((self._files.project / path).relative_to(repository.root))
             moment = datetime.combine(day + timedelta(days=1), datetime.min.time()).astimezone().timestamp()
-            for commit in (repository.commit_at(moment), repository.first_with(inside, moment)):
+            for find in (repository.commit_at, partial(repository.first_with, inside)):
+                commit = find(moment)
                 blob = commit and repository.blob_name(commit, inside)
                 if commit is None or blob is None:
                     continue
@@ -183,12 +190,14 @@ class EvidenceVerifier:
         directory = (self._files.project / path).parent
         while not directory.is_dir():
             directory = directory.parent
+        return self._repository_at(directory)
+
+    def _repository_at(self, directory: Path) -> Repository | None:
+        """Return the repository of a directory, which is that of the one above unless another one begins here."""
         if directory not in self._repositories:
-            found = find_repository(directory)
-            same = next((r for r in self._repositories.values() if r and found and r.root == found.root), None)
-            if found is not None and same is not None:
-                found.close()
-            self._repositories[directory] = same or found
+            is_own = os.path.lexists(f"{directory}/.git") or directory == directory.parent
+            found = find_repository(directory) if is_own else self._repository_at(directory.parent)
+            self._repositories[directory] = found
         return self._repositories[directory]
 
     # States
@@ -248,26 +257,30 @@ class EvidenceVerifier:
     def _check_removed(self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint) -> CheckedCitation:
         """Return the state of lines whose file is not there: it was renamed, or other files have its lines, or none."""
         since = int((base.taken_at - _CLOCK_SLACK_SECONDS) * 1e9)
-        candidates = self._files.rename_candidates(fingerprint.path, fingerprint.size, since)
-        wanted = read_sketch(fingerprint.sketch)
-        shared = {file.path: len(wanted & self._files.line_sums(file.path)) for file in candidates}
-        found = self._check_renamed(cite, fingerprint, base, shared)
+        candidates = self._files.rename_candidates(fingerprint.path, fingerprint.size, since, self._is_unchanged(base))
+        lines = read_sketch(fingerprint.sketch)
+        shared = {file.path: lines & self._files.line_sums(file.path) for file in candidates}
+        counts = Counter(line for found in shared.values() for line in found)
+        wanted = frozenset(line for line in lines if counts[line] <= _MAX_COMMON)
+        found = self._check_renamed(cite, fingerprint, base, {path: found & wanted for path, found in shared.items()})
         if found is not None and found.state is not EvidenceState.GONE:
             return found
-        return self._check_merged(cite, fingerprint, base, shared) or CheckedCitation(cite, EvidenceState.GONE)
+        merged = {path: len(found) for path, found in shared.items()}
+        return self._check_merged(cite, fingerprint, base, merged) or CheckedCitation(cite, EvidenceState.GONE)
 
     def _check_renamed(
-        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, shared: Mapping[str, int]
+        self, cite: str, fingerprint: Fingerprint, base: StoredFingerprint, shared: Mapping[str, AbstractSet[int]]
     ) -> CheckedCitation | None:
         """Return the state in the new file that is most like the removed one; None if no new file is like it.
 
-        `shared` are the candidates with the number of the removed file's lines that each has.
+        `shared` are the candidates with the removed file's lines that each has and hardly another one: licences and
+        imports are in many files, and make none of them a successor.
         """
         enough = max(1.0, _MIN_PERHAPS_RENAMED * len(fingerprint.sketch) / CHECKSUM_BYTES)
         alike = []
-        for path, count in shared.items():
+        for path, found in shared.items():
             likeness = name_likeness(fingerprint.path, path)
-            if count >= enough or (count and likeness):
+            if len(found) >= enough or (found and likeness):
                 likeness += similarity(fingerprint.sketch, sketch_of(self._files.line_sums(path)))
             if likeness >= _MIN_PERHAPS_RENAMED:
                 alike.append((likeness, path))
@@ -302,6 +315,31 @@ class EvidenceVerifier:
                 continue  # another copy, which was there before
             return _found_elsewhere(cite, path, located)
         return None
+
+    def _is_unchanged(self, base: StoredFingerprint) -> Callable[[ProjectFile], bool]:
+        """Return a function that returns whether a file is surely as it was when a base was taken."""
+        known: dict[str, Mapping[str, IndexEntry]] = {}
+
+        def is_unchanged(file: ProjectFile) -> bool:
+            folder, _, name = file.path.rpartition("/")
+            if folder not in known:
+                known[folder] = self._unchanged_files(base, folder)
+            entry = known[folder].get(name)
+            return entry is not None and entry[1:] == (file.size & 0xFFFFFFFF, file.modified_ns, file.changed_ns)
+
+        return is_unchanged
+
+    def _unchanged_files(self, base: StoredFingerprint, folder: str) -> Mapping[str, IndexEntry]:
+        """Return the files of a folder that git's index has as they were when a base was taken."""
+        directory = self._files.project / folder
+        repository = self._repository_at(directory) if base.commit else None
+        if repository is None or base.commit is None:
+            return {}
+        try:
+            inside = str(directory.relative_to(repository.root))
+            return repository.unchanged_files(base.commit, "" if inside == "." else inside)
+        except (ObjectError, ValueError):
+            return {}
 
     def _old_data(self, base: StoredFingerprint, path: str) -> bytes | None:
         """Return the content that a file had beside the cited one; None if it was not there, or that is unknown."""

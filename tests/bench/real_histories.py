@@ -3,9 +3,12 @@
 The truth knows nothing of how echod compares. It looks at every step of the main line, while echod sees only both ends.
 
 1. A line stays the same line through the hunks of `git diff` (histogram, white space ignored), and through renames.
-2. In a hunk that replaces lines, the most similar new line (half of its characters) is the edited one.
-3. A hunk without a similar line rewrites its lines in place if it adds half as many as it removes, and is not much
-   longer than the claim. It removes them if it adds hardly anything. Everything else is *doubtful*.
+   Blank lines and brackets do not divide a hunk: git pairs them although nothing else around them is the same.
+2. In a hunk that replaces lines, the most similar new line is the edited one: half of the characters of both are equal,
+   or a longer new line has three quarters of the old one's words.
+3. A claim without a similar line is judged by what its hunk adds and removes besides edited lines. The hunk rewrites
+   the claim in place if it adds half to three times as many lines as it removes, and is not much longer than the claim.
+   It removes the claim if it adds nothing. Everything else is *doubtful*.
 4. Lines that were removed and added elsewhere in the same commit were moved: within the file, or out of a file that
    was removed. Lines that went into another file, while their file is still there, are gone.
 5. At the end: no line left is *gone*. All lines left, alike and together, are *valid* or *moved*. Else *changed*.
@@ -24,6 +27,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from difflib import SequenceMatcher
+from functools import lru_cache
 from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
@@ -37,7 +41,7 @@ _CODE = re.compile(
     r"\.(py|pyi|js|jsx|mjs|cjs|ts|tsx|go|rs|c|h|cc|cpp|hpp|java|rb|sh|php|md|rst|txt|toml|ya?ml|cfg|html|css)$"
 )
 _DIFF = (
-    "-U0", "-w", "-M", "-l0", "--histogram", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/",
+    "-U3", "-w", "-M", "-l0", "--histogram", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/",
     "--dst-prefix=b/",
 )  # fmt: skip
 _MIN_REMOVED, _MIN_STEM = 3, 4
@@ -48,6 +52,9 @@ _SAME_LINE, _RECOGNISED, _ALIKE = 0.6, 0.7, 0.65
 _MIN_RECOGNISED, _MIN_ALIKE = 0.25, 10
 _MIN_MOVED = 20
 _REWRITTEN = 0.5
+_CONTAINED, _MIN_WORDS = 0.75, 2
+_WORD = re.compile(r"\w+")
+_MAX_PAIRS = 4_000
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -100,6 +107,7 @@ class GitHistory:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._added: dict[Span, frozenset[str]] = {}
+        self._lines: dict[tuple[str, str], list[str] | None] = {}
 
     def ask(self, *words: str) -> str:
         """Return what git prints."""
@@ -123,10 +131,12 @@ class GitHistory:
 
     def lines(self, commit: str, path: str) -> list[str] | None:
         """Return the lines of a file; None if the commit has no such file."""
-        try:
-            return self.ask("show", f"{commit}:{path}").replace("\r\n", "\n").split("\n")
-        except subprocess.CalledProcessError:
-            return None
+        if (commit, path) not in self._lines:
+            try:
+                self._lines[commit, path] = self.ask("show", f"{commit}:{path}").replace("\r\n", "\n").split("\n")
+            except subprocess.CalledProcessError:
+                self._lines[commit, path] = None
+        return self._lines[commit, path]
 
     def has_new_file_like(self, span: Span, path: str) -> bool:
         """Return whether a span added a file whose name or folder has the name of a file, or a part of it."""
@@ -135,8 +145,11 @@ class GitHistory:
             paths = self.ask(*words).splitlines()
             self._added[span] = frozenset(_stem(part) for added in paths for part in added.split("/")[-2:])
         stem = _stem(path)
+        words = set(re.findall(r"[^\W_]+", stem))
         return any(
-            part == stem or (min(len(part), len(stem)) >= _MIN_STEM and (part in stem or stem in part))
+            part == stem
+            or (words and words == set(re.findall(r"[^\W_]+", part)))
+            or (min(len(part), len(stem)) >= _MIN_STEM and (part in stem or stem in part))
             for part in self._added[span]
         )
 
@@ -173,17 +186,37 @@ def _read_diff(text: str) -> FileDiff | None:
             return None
         before = "" if "\nnew file" in header else same[1]
         after = "" if "\ndeleted file" in header else same[1]
-    hunks = []
-    for part in rest:
-        place, *lines = f"@@ {part}".split("\n")
-        match = _HUNK.match(place)
-        if match is None:
-            continue
-        removed = [line[1:].rstrip("\r") for line in lines if line.startswith("-")]
-        added = [line[1:].rstrip("\r") for line in lines if line.startswith("+")]
-        # git names the line before a place where nothing is: the hunk begins after it.
-        hunks.append(Hunk(int(match[1]) + (not removed), int(match[3]) + (not added), removed, added))
+    hunks = [hunk for part in rest for hunk in _read_hunks(*f"@@ {part}".split("\n"))]
     return FileDiff(before, after, hunks)
+
+
+def _read_hunks(place: str, *lines: str) -> Iterator[Hunk]:
+    """Yield the replaced parts of a hunk. Lines that say nothing do not divide a part."""
+    match = _HUNK.match(place)
+    if match is None:
+        return
+    # git names the line before a place where nothing is.
+    old, new = int(match[1]) + (match[2] == "0"), int(match[3]) + (match[4] == "0")
+    part = Hunk(old, new, [], [])
+    kept: list[str] = []
+    for line in [*lines, " end of the hunk"]:
+        sign, text = line[:1], line[1:].rstrip("\r")
+        if sign == " " and not _is_telling(text):
+            kept.append(text)
+        elif sign == " ":
+            if part.removed or part.added:
+                yield part
+            old, new = old + len(part.removed) + len(kept) + 1, new + len(part.added) + len(kept) + 1
+            part, kept = Hunk(old, new, [], []), []
+        elif sign in {"-", "+"}:
+            if part.removed or part.added:
+                part.removed.extend(kept)
+                part.added.extend(kept)
+            else:
+                part = Hunk(old + len(kept), new + len(kept), [], [])
+                old, new = part.old, part.new
+            kept = []
+            (part.removed if sign == "-" else part.added).append(text)
 
 
 def find_spans(history: GitHistory, days: Sequence[int], ends: int) -> list[Span]:
@@ -223,7 +256,8 @@ def make_claims(history: GitHistory, span: Span, count: int, seed: int) -> list[
         (diff.before, hunk.old, hunk.old + len(hunk.removed) - 1)
         for diff in history.diff(span)
         for hunk in diff.hunks
-        if diff.before in touched.intersection(files) and len(hunk.removed) >= _MIN_REMOVED and not hunk.added
+        if diff.before in touched.intersection(files) and len(hunk.removed) >= _MIN_REMOVED
+        if not any(map(_is_telling, hunk.added))
     ]
     pools = [pool for pool in (changed, removed, changed, [(file, 0, 0) for file in files]) if pool]
     contents: dict[str, list[str]] = {}
@@ -287,12 +321,27 @@ def _follow_one(claim: FollowedClaim, diff: FileDiff, step: list[FileDiff]) -> N
 
 
 def _reason(claim: FollowedClaim, hunk: Hunk) -> tuple[Hunk, str]:
-    removed, added = (sum(bool(text.strip()) for text in texts) for texts in (hunk.removed, hunk.added))
+    removed, added = _unpaired(hunk)
     if not added:
         return hunk, "removed"
-    if added >= _REWRITTEN * removed and removed <= 3 * len(claim.texts) + 4:
+    if _REWRITTEN * removed <= added <= 3 * removed + 4 and removed <= 3 * len(claim.texts) + 4:
         return hunk, "rewritten"
     return hunk, "unclear"
+
+
+def _unpaired(hunk: Hunk) -> tuple[int, int]:
+    """Return how many lines a hunk removes, and adds, that are no edited ones."""
+    removed, added = (sum(map(_is_telling, texts)) for texts in (hunk.removed, hunk.added))
+    if len(hunk.removed) * len(hunk.added) > _MAX_PAIRS:
+        return removed, added
+    edited: set[int] = set()
+    left = 0
+    for number, text in enumerate(hunk.removed):
+        if _is_telling(text):
+            found = _successors(hunk, hunk.old + number)
+            edited.update(found)
+            left += not found
+    return left, sum(_is_telling(text) for n, text in enumerate(hunk.added, start=hunk.new) if n not in edited)
 
 
 def _successors(hunk: Hunk, line: int) -> list[int]:
@@ -314,10 +363,7 @@ def _successors(hunk: Hunk, line: int) -> list[int]:
     expected = (line - hunk.old) / len(hunk.removed)
     best, best_at = _SAME_LINE, None
     for number, other in enumerate(hunk.added):
-        matcher = SequenceMatcher(None, text, other.strip(), autojunk=False)
-        if matcher.real_quick_ratio() < best or matcher.quick_ratio() < best:
-            continue
-        ratio = matcher.ratio() - 0.05 * abs(expected - number / len(hunk.added))
+        ratio = _ratio(text, other) - 0.05 * abs(expected - number / len(hunk.added))
         if ratio >= best:
             best, best_at = ratio, number
     return [] if best_at is None else [hunk.new + best_at]
@@ -382,9 +428,20 @@ def _nearest(lines: Sequence[str], line: int, step: int) -> str:
     return _normal(lines[line - 1]) if 0 < line <= len(lines) else ""
 
 
+@lru_cache(maxsize=100_000)
 def _ratio(one: str, other: str) -> float:
-    matcher = SequenceMatcher(None, one.strip(), other.strip(), autojunk=False)
-    return matcher.ratio() if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= _SAME_LINE else 0.0
+    """Return how much of two lines is the same, or how many words of the first the second has. 0 for little."""
+    one, other = one.strip(), other.strip()
+    matcher = SequenceMatcher(None, one, other, autojunk=False)
+    whole = matcher.ratio() if min(matcher.real_quick_ratio(), matcher.quick_ratio()) >= _SAME_LINE else 0.0
+    if whole >= _RECOGNISED or len(one) >= len(other):
+        return whole
+    words, others = _WORD.findall(one), _WORD.findall(other)
+    if len(words) < _MIN_WORDS or len(set(words).intersection(others)) < _CONTAINED * len(set(words)):
+        return whole
+    blocks = SequenceMatcher(None, words, others, autojunk=False).get_matching_blocks()
+    contained = sum(block.size for block in blocks) / len(words)
+    return max(whole, contained) if contained >= _CONTAINED else whole
 
 
 def _lines_before_telling(texts: Sequence[str], lines: Sequence[str], line: int) -> int:
@@ -462,8 +519,9 @@ def _is_telling(text: str) -> bool:
 
 
 def _stem(path: str) -> str:
-    return path.rpartition("/")[2].partition(".")[0].strip("_-").lower()
+    return path.rpartition("/")[2].lstrip(".").partition(".")[0].strip("_-").lower()
 
 
 def _normal(text: str) -> str:
-    return re.sub(r",(?=[)\]}])", "", re.sub(r"\s+", "", text).replace("'", '"'))
+    joined = "".join(text.split()).replace("'", '"')
+    return re.sub(r",(?=[)\]}])", "", joined) if "," in joined else joined

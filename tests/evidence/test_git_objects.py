@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from echod.evidence.git_objects import ObjectError, ObjectStore, apply_delta
+from echod.evidence.git_objects import IndexEntry, ObjectError, ObjectStore, apply_delta, read_index
 from echod.evidence.repository import find_repository
 from tests.evidence.conftest import DAY, LINES, History, git
 
@@ -111,3 +111,15 @@ def test_a_repository_with_sha256_names_is_read(tmp_path: Path) -> None:
     assert blob is not None
     assert repository.read_blob(blob) == b"x = 1\n"
     repository.close()
+
+
+def test_the_index_has_the_files_as_git_saw_them_last(history: History) -> None:
+    entries = read_index((history.root / ".git/index").read_bytes())
+    status = (history.root / "src/app.py").stat()
+    blob = git(history.root, "rev-parse", "HEAD:src/app.py").strip()
+    assert entries == {b"src/app.py": IndexEntry(blob, status.st_size, status.st_mtime_ns, status.st_ctime_ns)}
+
+
+def test_a_damaged_index_has_no_files(history: History) -> None:
+    data = (history.root / ".git/index").read_bytes()
+    assert read_index(data[:40]) == read_index(b"junk") == {}

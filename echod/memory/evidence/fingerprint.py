@@ -27,6 +27,7 @@ MAX_TOKENS: Final = 400_000
 _TOKEN: Final = re.compile(r"\w+|[^\w\s]")
 _CLOSERS: Final = frozenset(")]}")
 _QUOTES: Final = {"'": '"'}
+_SPACES: Final = b" \t\r\v\f"
 
 
 class CodeLine(NamedTuple):
@@ -244,8 +245,10 @@ def line_sums(data: bytes) -> frozenset[int]:
 
     White space, the kind of quotes and a comma at the end do not count.
     """
-    lines = {b"".join(line.split()).rstrip(b",") for line in data.replace(b"'", b'"').split(b"\n")}
-    return frozenset(zlib.crc32(line) for line in lines if len(line) >= _MIN_SKETCH_LENGTH)
+    text = data.translate(None, _SPACES).replace(b"'", b'"') + b"\n"
+    while b",\n" in text:
+        text = text.replace(b",\n", b"\n")
+    return frozenset([zlib.crc32(line) for line in set(text.split(b"\n")) if len(line) >= _MIN_SKETCH_LENGTH])
 
 
 def sketch_of(sums: frozenset[int]) -> bytes:
