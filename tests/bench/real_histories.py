@@ -141,8 +141,8 @@ class GitHistory:
     def has_new_file_like(self, span: Span, path: str) -> bool:
         """Return whether a span added a file whose name or folder has the name of a file, or a part of it."""
         if span not in self._added:
-            words = ("diff", "--no-renames", "--name-only", "--diff-filter=A", span.base, span.head)
-            paths = self.ask(*words).splitlines()
+            options = ("--no-renames", "--name-only", "--diff-filter=A")
+            paths = self.ask("diff", *options, span.base, span.head).splitlines()
             self._added[span] = frozenset(_stem(part) for added in paths for part in added.split("/")[-2:])
         stem = _stem(path)
         words = set(re.findall(r"[^\W_]+", stem))
