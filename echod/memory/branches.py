@@ -20,7 +20,6 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import NamedTuple, TypeVar
@@ -51,15 +50,17 @@ class _Versions(NamedTuple):
     other: Block | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A piece of the result: its text without the blank lines behind it, or a conflict between two texts."""
+    """A piece of the result: its text without the blank lines behind it, or a conflict between two texts.
 
-    block: Block
-    other: Block | None  # the second version, in a conflict
-    base: Block | None
-    tail: str
-    ends_a_version: bool  # so that what follows it in the result must be separated from it
+    `other` is the second version in a conflict. What follows a part that ends a version must be separated from it.
+    Parts with equal texts are different parts.
+    """
+
+    __slots__ = ("base", "block", "ends_a_version", "other", "tail")
+
+    def __init__(self, block: Block, other: Block | None, base: Block | None, tail: str, ends_a_version: bool) -> None:  # noqa: FBT001
+        self.block, self.other, self.base, self.tail, self.ends_a_version = block, other, base, tail, ends_a_version
 
     @property
     def order(self) -> tuple[str, str]:
@@ -265,7 +266,7 @@ class _Merge:
         runs = list(additions.get(_START, ()))
         done: set[_Part] = set()
         for position in [*self._skeleton(), None]:
-            if position is None or position in survivors:
+            if runs and (position is None or position in survivors):
                 new = [part for part in interleave(runs, lambda part: part.order) if part not in done]
                 done.update(new)
                 result += new
@@ -316,7 +317,9 @@ class _Merge:
         """Return all positions of the base in the order of the result."""
         orders = [sorted(pairs, key=pairs.__getitem__) for pairs in (self._in_one, self._in_other)]
         moved = [order for order in orders if order != sorted(order)]
-        order = list(moved[0]) if moved else []
+        if not moved:
+            return list(range(len(self._base.blocks)))
+        order = list(moved[0])
         present = set(order)
         for position in range(len(self._base.blocks)):
             if position not in present:  # behind the one that it follows in the base
@@ -327,7 +330,12 @@ class _Merge:
     def _part(self, versions: _Versions, *, ends_a_version: bool | None = None) -> _Part | None:
         """Return the merge of one block's versions, or None if it was removed."""
         base, one, other = versions
-        ends = any(id(block) in self._last for block in versions) if ends_a_version is None else ends_a_version
+        if ends_a_version is None:
+            ends = id(base) in self._last or id(one) in self._last or id(other) in self._last
+        else:
+            ends = ends_a_version
+        if base is not None and one is not None and other is not None and base.text == one.text == other.text:
+            return _Part(one, None, base, _separator(_tail(one), one, needs_blank_line=ends), ends)
         contents = [None if block is None else block_content(block) for block in versions]
         if contents[1] == contents[2]:
             chosen = one

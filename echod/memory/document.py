@@ -33,7 +33,6 @@ MAX_PARSED_BYTES = 104 * 1024 * 1024
 """The memory that reading one file may take, by estimate. A job holds a few versions of it, and the service may use
 512 MiB (`MemoryMax` of its unit)."""
 
-_MAX_SHARED_LENGTH = 4_000  # characters of an entry that `VersionParser` looks up, so that its time is linear
 _BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_MARK = 3, 1500, 140
 _HEADING_LINE = re.compile(rb"^[ ]{0,3}##", re.MULTILINE)
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
@@ -70,24 +69,14 @@ class VersionParser:
     """Parse versions of one file, with the result of `parse`. A block that several of them contain is read once."""
 
     def __init__(self) -> None:
-        self._partial_entries: dict[str, forms.PartialEntry | None] = {}
+        self._stretches: markdown.Stretches = {}
         self._entries: dict[str, Entry] = {}
 
     def parse(self, data: bytes) -> Document | Unreadable:
         """Read a version of at most `MAX_FILE_BYTES`."""
         if len(data) > MAX_FILE_BYTES:
             return parse(data)
-        return _parse_uncached(data, self._match_entry, self._complete_entry)
-
-    def _match_entry(self, text: str, start: int) -> forms.PartialEntry | None:
-        # A head ends at the latest at a line that begins with a heading's mark.
-        end = text.find("\n#", start, start + _MAX_SHARED_LENGTH)
-        if end < 0:
-            return forms.match_entry(text, start)
-        head = text[start : end + 1]
-        if head not in self._partial_entries:
-            self._partial_entries[head] = forms.match_entry(head, 0)
-        return self._partial_entries[head]
+        return _parse_uncached(data, self._stretches, self._complete_entry)
 
     def _complete_entry(self, partial: forms.PartialEntry, text: str) -> Entry:
         entry = self._entries.get(text)
@@ -98,7 +87,7 @@ class VersionParser:
 
 def _parse_uncached(
     data: bytes,
-    match_entry: markdown.MatchEntry = forms.match_entry,
+    stretches: markdown.Stretches | None = None,
     complete_entry: Callable[[forms.PartialEntry, str], Entry] = forms.complete_entry,
 ) -> Document | Unreadable:
     if (needed := estimate_parsed_bytes(data)) > MAX_PARSED_BYTES:
@@ -114,7 +103,7 @@ def _parse_uncached(
         reason = f"Line {line} is not UTF-8 (byte {error.start}). Save the file as UTF-8."
         return Unreadable(UnreadableKind.INVALID_UTF8, reason, data)
 
-    structure = markdown.parse_structure(text, match_entry)
+    structure = markdown.parse_structure(text, stretches)
     conflict = find_conflict_line(text, structure)
     if conflict is not None:
         reason = f"A merge left conflict markers (line {conflict}). Resolve the conflict and remove them."

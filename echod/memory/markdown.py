@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 from typing import NamedTuple
 
 from echod.memory import forms
@@ -76,7 +75,8 @@ class BlockStart(NamedTuple):
     partial: forms.PartialEntry | None
 
 
-MatchEntry = Callable[[str, int], forms.PartialEntry | None]
+Stretches = dict[str, BlockStart | None]
+"""What is known of a heading with the plain text up to the next one: the block that it begins, at 0, if any."""
 
 
 class Structure(NamedTuple):
@@ -88,12 +88,12 @@ class Structure(NamedTuple):
     closing: str | None
 
 
-def parse_structure(text: str, match_entry: MatchEntry = forms.match_entry) -> Structure:
+def parse_structure(text: str, stretches: Stretches | None = None) -> Structure:
     """Read the block structure of a whole file, in time linear in its length.
 
-    `match_entry` does what `forms.match_entry` does, possibly from memory.
+    What is in `stretches` is not read again, and what is not is added to it.
     """
-    scanner = _Scanner(text, match_entry)
+    scanner = _Scanner(text, stretches)
     scanner.run()
     return Structure(tuple(scanner.starts), tuple(scanner.fences), scanner.closing)
 
@@ -213,7 +213,7 @@ class _Scanner:
     A container is the number of columns by which the content of a list item is indented, or `_QUOTE`.
     """
 
-    def __init__(self, text: str, match_entry: MatchEntry) -> None:
+    def __init__(self, text: str, stretches: Stretches | None) -> None:
         self.starts: list[BlockStart] = []
         self.fences: list[tuple[int, int]] = []
         self.closing: str | None = None
@@ -222,7 +222,7 @@ class _Scanner:
         self._leaf: _Leaf = None
         self._item_is_empty = False
         self._block_ends = _BlockEndIndex(text)
-        self._match_entry = match_entry
+        self._stretches = stretches
 
     def run(self) -> None:
         text = self._text
@@ -242,9 +242,7 @@ class _Scanner:
             elif first == "#" and _ATX_HEADING.match(text, position):
                 self._containers = []
                 self._leaf = None
-                self._record_heading(position)
-                if stretch := _PLAIN_STRETCH.match(text, position):
-                    end = stretch.end()
+                end = self._read_stretch(position, end)
             elif first == "\n" and (not self._containers or self._is_in_plain_item()):
                 self._leaf = None
             else:
@@ -364,12 +362,36 @@ class _Scanner:
                     return True, None if kind.end_pattern and kind.end_pattern.search(line, first) else kind
         return False, None
 
-    def _record_heading(self, offset: int) -> None:
+    def _read_stretch(self, position: int, line_end: int) -> int:
+        """Record the heading at `position`, and return the offset behind it and the plain text below it."""
+        text, stretches = self._text, self._stretches
+        if stretches is None:
+            self._record_heading(position)
+            plain = _PLAIN_STRETCH.match(text, position)
+            return plain.end() if plain else line_end
+        end = text.find("\n#", position) + 1 or len(text)
+        stretch = text[position:end]
+        if stretch in stretches and (end == len(text) or _ATX_HEADING.match(text, end)):
+            if known := stretches[stretch]:
+                self.starts.append(BlockStart(position, known.partial))
+            return end
+        begins_block = self._record_heading(position)
+        if not _PLAIN_STRETCH.match(text, position):
+            return line_end
+        # The head of an entry ends before the next heading, so what is known depends on nothing behind the stretch.
+        stretches[stretch] = BlockStart(0, self.starts[-1].partial) if begins_block else None
+        return end
+
+    def _record_heading(self, offset: int) -> bool:
+        """Return whether the heading at `offset` begins a block, which is then recorded."""
         heading = HEADING.match(self._text, offset)
-        if heading:
-            partial = self._match_entry(self._text, offset)
-            if partial or not heading[0].endswith("###"):  # a section that is not an entry belongs to the block above
-                self.starts.append(BlockStart(offset, partial))
+        if heading is None:
+            return False
+        partial = forms.match_entry(self._text, offset)
+        if partial is None and heading[0].endswith("###"):  # a section that is not an entry belongs to the block above
+            return False
+        self.starts.append(BlockStart(offset, partial))
+        return True
 
     def _skip_leaf(self, leaf: _Fence | _HtmlBlockKind, begin: int, position: int) -> int:
         """Return the offset behind the fence or HTML block at the left margin that begins at `begin`."""
@@ -381,7 +403,7 @@ class _Scanner:
         is_ended = False
         while position < len(text) and not is_ended:
             end = text.find("\n", position) + 1 or len(text)
-            if after_blank and not closed and HEADING.match(text, position) and self._match_entry(text, position):
+            if after_blank and not closed and HEADING.match(text, position) and forms.match_entry(text, position):
                 break
             after_blank = not text[position:end].strip(" \t\r\n")
             if isinstance(leaf, _Fence):
