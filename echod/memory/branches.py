@@ -25,10 +25,10 @@ from functools import partial
 from typing import NamedTuple, TypeVar
 
 from echod.lazy_imports import lazy_imports
-from echod.memory.document import VersionParser, parse_block
-from echod.memory.identity import align, align_additions, block_content, block_contents, block_heading
+from echod.memory.document import Version, VersionParser, parse_block
+from echod.memory.identity import align, align_additions, block_content, block_heading
 from echod.memory.merge import MergeFailure, merge_lines
-from echod.memory.model import Block, Document, Unreadable
+from echod.memory.model import AnyBlock, Block, Unreadable
 
 with lazy_imports(__name__):
     import json
@@ -45,9 +45,9 @@ _DATE = re.compile(rb'"date": "(\d{4}-\d\d-\d\d)"|^<!-- echod: [^\n]*?(\d{4}-\d\
 class _Versions(NamedTuple):
     """A block, or the text before the blocks, in three versions; None where it does not exist."""
 
-    base: Block | None
-    one: Block | None
-    other: Block | None
+    base: AnyBlock | None
+    one: AnyBlock | None
+    other: AnyBlock | None
 
 
 class _Part:
@@ -59,7 +59,9 @@ class _Part:
 
     __slots__ = ("base", "block", "ends_a_version", "other", "tail")
 
-    def __init__(self, block: Block, other: Block | None, base: Block | None, tail: str, ends_a_version: bool) -> None:  # noqa: FBT001
+    def __init__(
+        self, block: AnyBlock, other: AnyBlock | None, base: AnyBlock | None, tail: str, ends_a_version: bool
+    ) -> None:  # noqa: FBT001
         self.block, self.other, self.base, self.tail, self.ends_a_version = block, other, base, tail, ends_a_version
 
     @property
@@ -123,12 +125,17 @@ class MergedBranches:
 
     def find_problem(self, parser: VersionParser) -> str | None:
         """Return why the result would not read as the blocks that it is made of; None if it does."""
-        sides: tuple[Callable[[_Part], Block], ...] = (lambda part: part.block, lambda part: part.other or part.block)
+        sides: tuple[Callable[[_Part], AnyBlock], ...] = (
+            lambda part: part.block,
+            lambda part: part.other or part.block,
+        )
         for side in sides if self.conflicts else sides[:1]:
             reparsed = parser.parse(self._render(partial(_text_of, side)))
             if isinstance(reparsed, Unreadable):
                 return reparsed.reason
-            if block_contents(reparsed) != [block_content(side(part)) for part in self._parts[1:]]:
+            if [block_content(block) for block in reparsed.blocks] != [
+                block_content(side(part)) for part in self._parts[1:]
+            ]:
                 return "The merged file would not read as the same entries."
         return None
 
@@ -247,7 +254,7 @@ def _text_length(header: bytes | None) -> int:
 class _Merge:
     """One merge in progress. Nothing in it depends on anything but the three documents."""
 
-    def __init__(self, base: Document, one: Document, other: Document) -> None:
+    def __init__(self, base: Version, one: Version, other: Version) -> None:
         self._base, self._one, self._other = base, one, other
         self._in_one, self._in_other = (_align_with_renames(base, side) for side in (one, other))
         self._last = {id(doc.blocks[-1]) for doc in (base, one, other) if doc.blocks}
@@ -277,7 +284,7 @@ class _Merge:
                 runs += additions.get(position, ())
         return result
 
-    def _base_part(self, position: int, block: Block) -> _Part | None:
+    def _base_part(self, position: int, block: AnyBlock) -> _Part | None:
         one = _at(self._one, self._in_one.get(position))
         other = _at(self._other, self._in_other.get(position))
         return self._part(_Versions(block, one, other))
@@ -371,7 +378,7 @@ class _Merge:
         return _Part(one, other, base, separator, ends_a_version)
 
 
-def _align_with_renames(base: Document, side: Document) -> dict[int, int]:
+def _align_with_renames(base: Version, side: Version) -> dict[int, int]:
     """Pair the blocks of two versions; entries with a new title by their body, if no other entry has it."""
     pairs = align(base.blocks, side.blocks)
     used = set(pairs.values())
@@ -387,7 +394,7 @@ def _align_with_renames(base: Document, side: Document) -> dict[int, int]:
     return pairs
 
 
-def _with_later_verification(base: Block, one: Block, other: Block) -> tuple[str, str]:
+def _with_later_verification(base: AnyBlock, one: AnyBlock, other: AnyBlock) -> tuple[str, str]:
     """Return both texts with the later of their dates of verification: two new dates are no conflict."""
     days = [block.entry.verified if block.entry else None for block in (base, one, other)]
     spans = _verified_span(one), _verified_span(other)
@@ -398,7 +405,7 @@ def _with_later_verification(base: Block, one: Block, other: Block) -> tuple[str
     return _spliced(one.text, spans[0], value), _spliced(other.text, spans[1], value)
 
 
-def _verified_span(block: Block) -> tuple[int, int] | None:
+def _verified_span(block: AnyBlock) -> tuple[int, int] | None:
     fields = block.entry.fields if block.entry else ()
     return next(((field.span.start, field.span.end) for field in fields if field.name == "verified"), None)
 
@@ -407,7 +414,7 @@ def _spliced(text: str, span: tuple[int, int], value: str) -> str:
     return text[: span[0]] + value + text[span[1] :]
 
 
-def _text_of(side: Callable[[_Part], Block], part: _Part) -> str:
+def _text_of(side: Callable[[_Part], AnyBlock], part: _Part) -> str:
     return side(part).text.rstrip()
 
 
@@ -416,24 +423,24 @@ def _swapped(part: _Part) -> _Part:
     return _Part(part.other, part.block, part.base, part.tail, part.ends_a_version)
 
 
-def _newness(block: Block) -> tuple[date, int, str]:
+def _newness(block: AnyBlock) -> tuple[date, int, str]:
     verified = block.entry.verified if block.entry else None
     return verified or date.min, len(block_content(block)), block_content(block)
 
 
-def _at(document: Document, position: int | None) -> Block | None:
+def _at(document: Version, position: int | None) -> AnyBlock | None:
     return None if position is None else document.blocks[position]
 
 
-def _text(block: Block | None) -> str:
+def _text(block: AnyBlock | None) -> str:
     return "" if block is None else block.text.rstrip()
 
 
-def _tail(block: Block) -> str:
+def _tail(block: AnyBlock) -> str:
     return block.text[len(block.text.rstrip()) :]
 
 
-def _separator(tail: str, block: Block, *, needs_blank_line: bool) -> str:
+def _separator(tail: str, block: AnyBlock, *, needs_blank_line: bool) -> str:
     """Return what separates a block from the next one."""
     if not block.text.strip():
         return ""
@@ -456,6 +463,6 @@ def _newline(data: bytes, base: bytes) -> str | None:
     return "\r\n" if 2 * data.count(b"\r\n") > data.count(b"\n") else "\n"
 
 
-def _ending(document: Document) -> str:
+def _ending(document: Version) -> str:
     text = document.blocks[-1].text if document.blocks else document.preamble
     return text[len(text.rstrip()) :]

@@ -75,6 +75,10 @@ _CODE = re.compile(r"`([^`\n]+)`")
 _HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
 # Dashes of every kind and number. A single ASCII hyphen needs a space beside it, because "Notes-taking" is a word.
 _DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"
+# The heading and the first line of nearly every entry in the bullet form.
+_CLEAR_ENTRY = re.compile(
+    r"### \[[0-9]{4}-[0-9]{2}-[0-9]{2}\][^\n]*+\n- \*\*(?:layer|source|confidence|evidence|verified)\*\*:"
+)
 _LAYER_WORD = re.compile(rf"(etched|notes|inscribed|observations|traced){_DASH}", re.IGNORECASE)
 _BRACKET_DATE = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*")
 _BRACKET_ID = re.compile(r"\[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\](?!\()")
@@ -109,6 +113,11 @@ class PartialEntry(NamedTuple):
 
     heading: EntryHeading
     metadata: MetadataBlock
+
+
+def begins_entry(text: str, start: int) -> bool:
+    """Return whether `match_entry` finds an entry, usually without reading it."""
+    return _CLEAR_ENTRY.match(text, start) is not None or match_entry(text, start) is not None
 
 
 def match_entry(text: str, start: int) -> PartialEntry | None:
@@ -244,21 +253,25 @@ def _parse_metadata_block(text: str, start: int, position: int) -> MetadataBlock
     metadata_end = position
     has_identifying_bullet = False
     column = 0  # of the last bullet's content; lines indented that far belong to it
-    while position < len(text):
+    length = len(text)
+    while position < length:
         line = _METADATA_LINE.match(text, position)
         if line and not 0 < column <= len(line[1]):
-            indent, bullet, name, value = line.groups()
+            indent, bullet, written_name, value = line.groups()
             begin = line.start(4) - start
             value = value.rstrip(" \t\r")
-            field = Field(name.rstrip().lower(), value, Span(begin, begin + len(value)))
+            name = written_name.rstrip().lower()
+            field = Field(name, value, Span(begin, begin + len(value)))
             column = len((indent + bullet).expandtabs(4)) if bullet else 0
-            position = min(line.end() + 1, len(text))
-            if field.name in _KNOWN_FIELDS:
-                has_identifying_bullet |= bool(bullet) and field.name in _IDENTIFYING_FIELDS
-                fields += [*unknown_fields, field]
-                unknown_fields.clear()
+            position = min(line.end() + 1, length)
+            if name in _KNOWN_FIELDS:
+                has_identifying_bullet = has_identifying_bullet or (bool(bullet) and name in _IDENTIFYING_FIELDS)
+                if unknown_fields:
+                    fields += unknown_fields
+                    unknown_fields.clear()
+                fields.append(field)
                 metadata_end = position
-            elif bullet and name.islower() and " " not in name:
+            elif bullet and written_name.islower() and " " not in written_name:
                 unknown_fields.append(field)
             else:
                 break

@@ -75,8 +75,8 @@ class BlockStart(NamedTuple):
     partial: forms.PartialEntry | None
 
 
-Stretches = dict[str, BlockStart | None]
-"""What is known of a heading with the plain text up to the next one: the block that it begins, at 0, if any."""
+Stretches = dict[str, bool]
+"""Whether a heading begins a block, by its text and the plain text up to the next heading."""
 
 
 class Structure(NamedTuple):
@@ -91,7 +91,7 @@ class Structure(NamedTuple):
 def parse_structure(text: str, stretches: Stretches | None = None) -> Structure:
     """Read the block structure of a whole file, in time linear in its length.
 
-    What is in `stretches` is not read again, and what is not is added to it.
+    With `stretches` no partial entries are read. What is in it is not read again, and what is not is added to it.
     """
     scanner = _Scanner(text, stretches)
     scanner.run()
@@ -372,14 +372,14 @@ class _Scanner:
         end = text.find("\n#", position) + 1 or len(text)
         stretch = text[position:end]
         if stretch in stretches and (end == len(text) or _ATX_HEADING.match(text, end)):
-            if known := stretches[stretch]:
-                self.starts.append(BlockStart(position, known.partial))
+            if stretches[stretch]:
+                self.starts.append(BlockStart(position, None))
             return end
         begins_block = self._record_heading(position)
         if not _PLAIN_STRETCH.match(text, position):
             return line_end
-        # The head of an entry ends before the next heading, so what is known depends on nothing behind the stretch.
-        stretches[stretch] = BlockStart(0, self.starts[-1].partial) if begins_block else None
+        # The head of an entry ends before the next heading, so this depends on nothing behind the stretch.
+        stretches[stretch] = begins_block
         return end
 
     def _record_heading(self, offset: int) -> bool:
@@ -387,11 +387,16 @@ class _Scanner:
         heading = HEADING.match(self._text, offset)
         if heading is None:
             return False
-        partial = forms.match_entry(self._text, offset)
-        if partial is None and heading[0].endswith("###"):  # a section that is not an entry belongs to the block above
-            return False
-        self.starts.append(BlockStart(offset, partial))
-        return True
+        partial = None
+        is_section = heading[0].endswith("###")  # belongs to the block above, unless it begins an entry
+        if self._stretches is None:
+            partial = forms.match_entry(self._text, offset)
+            begins_block = partial is not None or not is_section
+        else:
+            begins_block = not is_section or forms.begins_entry(self._text, offset)
+        if begins_block:
+            self.starts.append(BlockStart(offset, partial))
+        return begins_block
 
     def _skip_leaf(self, leaf: _Fence | _HtmlBlockKind, begin: int, position: int) -> int:
         """Return the offset behind the fence or HTML block at the left margin that begins at `begin`."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import date
 from enum import StrEnum
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 DEFAULT_CONFIDENCE = 0.5
 """The confidence of an entry or finding that has none."""
@@ -107,6 +107,22 @@ class Entry(NamedTuple):
     def protected(self) -> bool:
         """Only the user changes or removes this entry: its layer is protected or unknown."""
         return self.layer is None or self.layer.protected
+
+
+class AnyBlock(Protocol):
+    """A `Block`, or a `VersionBlock` of `document`, whose entry is read when it is first needed."""
+
+    @property
+    def text(self) -> str:
+        """The exact source text."""
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry; None for an opaque block."""
+
+    @property
+    def body(self) -> str:
+        """The learning of the entry as written; empty for an opaque block."""
 
 
 class Block(NamedTuple):
