@@ -60,8 +60,8 @@ class _Part:
     __slots__ = ("base", "block", "ends_a_version", "other", "tail")
 
     def __init__(
-        self, block: AnyBlock, other: AnyBlock | None, base: AnyBlock | None, tail: str, ends_a_version: bool
-    ) -> None:  # noqa: FBT001
+        self, block: AnyBlock, other: AnyBlock | None, base: AnyBlock | None, tail: str, *, ends_a_version: bool
+    ) -> None:
         self.block, self.other, self.base, self.tail, self.ends_a_version = block, other, base, tail, ends_a_version
 
     @property
@@ -133,9 +133,8 @@ class MergedBranches:
             reparsed = parser.parse(self._render(partial(_text_of, side)))
             if isinstance(reparsed, Unreadable):
                 return reparsed.reason
-            if [block_content(block) for block in reparsed.blocks] != [
-                block_content(side(part)) for part in self._parts[1:]
-            ]:
+            expected = [block_content(side(part)) for part in self._parts[1:]]
+            if [block_content(block) for block in reparsed.blocks] != expected:
                 return "The merged file would not read as the same entries."
         return None
 
@@ -342,7 +341,7 @@ class _Merge:
         else:
             ends = ends_a_version
         if base is not None and one is not None and other is not None and base.text == one.text == other.text:
-            return _Part(one, None, base, _separator(_tail(one), one, needs_blank_line=ends), ends)
+            return _Part(one, None, base, _separator(_tail(one), one, needs_blank_line=ends), ends_a_version=ends)
         contents = [None if block is None else block_content(block) for block in versions]
         if contents[1] == contents[2]:
             chosen = one
@@ -357,7 +356,7 @@ class _Merge:
         if chosen is None:
             return None
         tail = _three_way(*(None if block is None else _tail(block) for block in versions))
-        return _Part(chosen, None, base, _separator(tail, chosen, needs_blank_line=ends), ends)
+        return _Part(chosen, None, base, _separator(tail, chosen, needs_blank_line=ends), ends_a_version=ends)
 
     def _both_changed(self, versions: _Versions, *, ends_a_version: bool) -> _Part:
         base, one, other = versions
@@ -370,12 +369,18 @@ class _Merge:
         if base is not None:
             text = texts[0] if texts[0].rstrip() == texts[1].rstrip() else merge_lines(base.text, *texts)
         if text is not None:
-            return _Part(parse_block(text) if one.entry else Block(text, None), None, base, separator, ends_a_version)
+            return _Part(
+                parse_block(text) if one.entry else Block(text, None),
+                None,
+                base,
+                separator,
+                ends_a_version=ends_a_version,
+            )
         if base is None or not base.text.strip():
             for part, whole in ((one, other), (other, one)):
                 if block_content(whole).startswith(block_content(part)):
-                    return _Part(whole, None, base, separator, ends_a_version)
-        return _Part(one, other, base, separator, ends_a_version)
+                    return _Part(whole, None, base, separator, ends_a_version=ends_a_version)
+        return _Part(one, other, base, separator, ends_a_version=ends_a_version)
 
 
 def _align_with_renames(base: Version, side: Version) -> dict[int, int]:
@@ -420,7 +425,7 @@ def _text_of(side: Callable[[_Part], AnyBlock], part: _Part) -> str:
 
 def _swapped(part: _Part) -> _Part:
     assert part.other is not None  # noqa: S101  only conflicts are swapped
-    return _Part(part.other, part.block, part.base, part.tail, part.ends_a_version)
+    return _Part(part.other, part.block, part.base, part.tail, ends_a_version=part.ends_a_version)
 
 
 def _newness(block: AnyBlock) -> tuple[date, int, str]:

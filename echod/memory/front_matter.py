@@ -7,12 +7,12 @@ matter. Only the last function reads YAML, the others read lines, where a value 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 from echod.lazy_imports import lazy_imports
+from echod.memory.text import LazyPattern
 
 with lazy_imports(__name__):
     import yaml
@@ -22,10 +22,10 @@ _MAX_LINES = 200
 _MAX_LINE_LENGTH = 10_000
 _DELIMITER = "---"
 _END = frozenset({"---", "..."})
-_NAME = re.compile(r"(?P<name>[\"']?[A-Za-z][A-Za-z0-9_. -]{0,39}[\"']?):(?:[ \t]++(?P<value>.*)|$)")
-_OTHER = re.compile(r"[ \t]+\S|- ?(?![*_])|#|[}\]]|$")
-_SCHEMA = re.compile(r"[ \t]{0,3}<!--[ \t]*echo-schema:[^>]{0,40}-->[ \t]*")
-_BLOCK_VALUE = re.compile(r"[|>][+-]?\d?[ \t]*(?:#.*)?")
+_NAME = LazyPattern(r"(?P<name>[\"']?[A-Za-z][A-Za-z0-9_. -]{0,39}[\"']?):(?:[ \t]++(?P<value>.*)|$)")
+_OTHER = LazyPattern(r"[ \t]+\S|- ?(?![*_])|#|[}\]]|$")
+_SCHEMA = LazyPattern(r"[ \t]{0,3}<!--[ \t]*echo-schema:[^>]{0,40}-->[ \t]*")
+_BLOCK_VALUE = LazyPattern(r"[|>][+-]?\d?[ \t]*(?:#.*)?")
 
 
 class FrontMatter(NamedTuple):
@@ -37,7 +37,9 @@ class FrontMatter(NamedTuple):
 
 def find_front_matter(lines: Sequence[str]) -> FrontMatter | None:
     """Return the front matter of a text; None without any. Blank lines and the schema comment may be before it."""
-    start = next((i for i, line in enumerate(lines[:_MAX_LINES]) if line.strip() and not _SCHEMA.fullmatch(line)), None)
+    start = next(
+        (i for i, line in enumerate(lines[:_MAX_LINES]) if line.strip() and not _SCHEMA.compiled.fullmatch(line)), None
+    )
     if start is None or lines[start].rstrip() != _DELIMITER:
         return None
     limit = min(len(lines), start + _MAX_LINES)
@@ -46,7 +48,7 @@ def find_front_matter(lines: Sequence[str]) -> FrontMatter | None:
     if end is None or not all(_is_yaml(line) for line in body):
         return None
     first = next((line for line in body if line.strip() and not line.startswith("#")), "")
-    if not _NAME.fullmatch(first.rstrip()):
+    if not _NAME.compiled.fullmatch(first.rstrip()):
         return None
     return FrontMatter(end + 1, tuple(_fields(body)))
 
@@ -70,14 +72,14 @@ def _lines(text: str, start: int) -> Iterator[str]:
 def _is_yaml(line: str) -> bool:
     if len(line) > _MAX_LINE_LENGTH:
         return False
-    return _NAME.fullmatch(line.rstrip()) is not None or _OTHER.match(line.rstrip()) is not None
+    return _NAME.compiled.fullmatch(line.rstrip()) is not None or _OTHER.compiled.match(line.rstrip()) is not None
 
 
 def _fields(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield names and values; the lines of a list are joined by commas, those of a text by blanks."""
     name, values, separator = "", list[str](), ", "
     for line in lines:
-        match = _NAME.fullmatch(line.rstrip())
+        match = _NAME.compiled.fullmatch(line.rstrip())
         if match is None:
             piece = line.strip().removeprefix("- ").strip()
             if piece and piece != "-":
@@ -87,8 +89,8 @@ def _fields(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield name, separator.join(values)
         name = match["name"].strip("\"'")
         value = (match["value"] or "").strip()
-        separator = " " if _BLOCK_VALUE.fullmatch(value) else ", "
-        values = [] if not value or _BLOCK_VALUE.fullmatch(value) else [_unquoted(value)]
+        separator = " " if _BLOCK_VALUE.compiled.fullmatch(value) else ", "
+        values = [] if not value or _BLOCK_VALUE.compiled.fullmatch(value) else [_unquoted(value)]
     if values:
         yield name, separator.join(values)
 

@@ -12,7 +12,6 @@ new title makes a new block, because pairing it with an old entry would mix the 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
@@ -21,6 +20,7 @@ from collections.abc import Set as AbstractSet
 
 from echod.lazy_imports import lazy_imports
 from echod.memory.model import AnyBlock, Document, Entry
+from echod.memory.text import LazyPattern
 
 with lazy_imports(__name__):
     import difflib
@@ -31,7 +31,7 @@ ID_LENGTH = 12
 """Hex digits of an id. Among 10,000 entries of one project two collide by chance once in five million projects."""
 
 # Invisible characters: soft hyphen, zero width, direction marks, variation selectors, tags, byte order mark.
-_INVISIBLE = re.compile(
+_INVISIBLE = LazyPattern(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _MAX_COMPARED_WORDS = 400  # comparing two texts takes time quadratic in their words
@@ -67,7 +67,7 @@ def normalize_title(title: str) -> str:
     White space is collapsed, and full stops, commas and colons at the end are dropped.
     """
     if not title.isascii():
-        title = unicodedata.normalize("NFKC", _INVISIBLE.sub("", title))
+        title = unicodedata.normalize("NFKC", _INVISIBLE.compiled.sub("", title))
     folded = title.replace("`", "").replace("*", "").casefold()
     return " ".join(folded.split()).rstrip(_TRAILING_PUNCTUATION)
 
@@ -239,8 +239,8 @@ def _pair(base: _Blocks, side: _Blocks, key_of: Callable[[AnyBlock], Hashable], 
         if position not in used:
             candidates[key_of(side[position])].append(position)
     for position, block in enumerate(base):
-        if position not in pairs and candidates.get(key_of(block)):
-            pairs[position] = candidates[key_of(block)].pop()
+        if position not in pairs and (partners := candidates.get(key_of(block))):
+            pairs[position] = partners.pop()
 
 
 def _pair_in_gaps(base: _Blocks, side: _Blocks, pairs: dict[int, int]) -> None:

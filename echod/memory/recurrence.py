@@ -12,8 +12,10 @@ from collections.abc import Sequence
 from datetime import date
 from typing import NamedTuple
 
+from echod.memory.text import LazyPattern
+
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_REMARK = re.compile(
+_REMARK = LazyPattern(
     rf"(?<![ \t])[ \t]*\(([0-9]{{1,9}}) times in ([0-9]{{1,9}}) workflows?, ({_DAY}) to ({_DAY})\)[ \t]*\Z", re.ASCII
 )
 
@@ -34,7 +36,7 @@ class Recurrence(NamedTuple):
 
 def find_recurrence(value: str) -> Recurrence | None:
     """Return the recurrence in the value of a source line; None without a remark, and for impossible dates."""
-    match = _REMARK.search(value)
+    match = _REMARK.compiled.search(value)
     if match is None:
         return None
     try:
@@ -46,7 +48,7 @@ def find_recurrence(value: str) -> Recurrence | None:
 
 def without_recurrence(value: str) -> str:
     """Return the value of a source line without the remark."""
-    return _REMARK.sub("", value) if value.endswith(")") or value.rstrip().endswith(")") else value
+    return _REMARK.compiled.sub("", value) if value.endswith(")") or value.rstrip().endswith(")") else value
 
 
 def add_recurrences(parts: Sequence[tuple[str, Recurrence]]) -> Recurrence:

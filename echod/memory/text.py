@@ -8,6 +8,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cached_property
+
+
+class LazyPattern:
+    """A regular expression that few texts need. It is compiled at its first use, since that takes up to a millisecond.
+
+    For the patterns of modules that short commands import.
+    """
+
+    def __init__(self, source: str, flags: re.RegexFlag = re.NOFLAG) -> None:
+        self._source, self._flags = source, flags
+
+    @cached_property
+    def compiled(self) -> re.Pattern[str]:
+        """The compiled expression."""
+        return re.compile(self._source, self._flags)
+
 
 # Soft hyphen, joiners, zero-width, bidi controls, variation selectors, byte order mark, tag characters.
 _INVISIBLE = (
@@ -16,14 +33,14 @@ _INVISIBLE = (
 )
 _FULLWIDTH = "\uff01-\uff5e"
 _FULLWIDTH_OFFSET = 0xFEE0
-_OBFUSCATED = re.compile(f"[{_INVISIBLE}{_FULLWIDTH}]+")
+_OBFUSCATED = LazyPattern(f"[{_INVISIBLE}{_FULLWIDTH}]+")
 _DASH = "\u2014"  # part of the heading of nearly every entry, in text that is otherwise ASCII
 # Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one legitimate use of tags.
-_FLAG = re.compile("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
-_TAGS = re.compile("[\U000e0001-\U000e007f]")
-_BIDI_OVERRIDE = re.compile("[\u202d\u202e]")
+_FLAG = LazyPattern("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
+_TAGS = LazyPattern("[\U000e0001-\U000e007f]")
+_BIDI_OVERRIDE = LazyPattern("[\u202d\u202e]")
 # Many emoji and scripts have single joiners. A run of invisible characters is a message.
-_INVISIBLE_RUN = re.compile("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
+_INVISIBLE_RUN = LazyPattern("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
 
 
 PATH_GROUP = r"(?:\((?:[\w.@~+-]{1,60}|\.{1,3})\)|\[\[?[\w.@~+-]{1,60}\]?\]|\{[\w.@~+-]{1,60}\})"
@@ -35,12 +52,12 @@ def normalize_characters(text: str) -> tuple[str, Sequence[int] | None]:
 
     The second value maps each character to its position in the original; None where the text is unchanged.
     """
-    if text.replace(_DASH, "").isascii() or _OBFUSCATED.search(text) is None:
+    if text.replace(_DASH, "").isascii() or _OBFUSCATED.compiled.search(text) is None:
         return text, None
     pieces: list[str] = []
     origin: list[int] = []
     position_done = 0
-    for trick in _OBFUSCATED.finditer(text):
+    for trick in _OBFUSCATED.compiled.finditer(text):
         pieces.append(text[position_done : trick.start()])
         origin.extend(range(position_done, trick.start()))
         for position in range(trick.start(), trick.end()):
@@ -58,9 +75,9 @@ def hides_text(text: str) -> bool:
     """Return whether a text has characters whose only use is to carry or reorder text invisible to the user."""
     if text.isascii():
         return False
-    if _BIDI_OVERRIDE.search(text) or _INVISIBLE_RUN.search(text):
+    if _BIDI_OVERRIDE.compiled.search(text) or _INVISIBLE_RUN.compiled.search(text):
         return True
-    return _TAGS.search(text) is not None and _TAGS.search(_FLAG.sub("", text)) is not None
+    return _TAGS.compiled.search(text) is not None and _TAGS.compiled.search(_FLAG.compiled.sub("", text)) is not None
 
 
 def find_enclosed(text: str, opening: str, closing: str) -> Iterator[tuple[int, int]]:
