@@ -53,7 +53,7 @@ class _Versions(NamedTuple):
 class _Part:
     """A piece of the result: its text without the blank lines behind it, or a conflict between two texts.
 
-    `other` is the second version in a conflict. What follows a part that ends a version must be separated from it.
+    `other` is the second version in a conflict. The text behind a part that ends a version must be separated from it.
     Parts with equal texts are different parts.
     """
 

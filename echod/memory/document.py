@@ -110,7 +110,7 @@ class _Outline(NamedTuple):
 
 
 class VersionParser:
-    """Parse versions of one file, with the blocks of `parse`. What several of them contain is read once."""
+    """Parse versions of one file, with the blocks of `parse`. Text that several of them contain is read once."""
 
     def __init__(self) -> None:
         self._stretches: markdown.Stretches = {}

@@ -94,7 +94,7 @@ class Structure(NamedTuple):
 def parse_structure(text: str, stretches: Stretches | None = None) -> Structure:
     """Read the block structure of a whole file, in time linear in its length.
 
-    With `stretches` no partial entries are read. What is in it is not read again, and what is not is added to it.
+    With `stretches` no partial entries are read. Each stretch in it is not read again, and new ones are added.
     """
     scanner = _Scanner(text, stretches)
     scanner.run()
