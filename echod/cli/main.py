@@ -110,7 +110,11 @@ def main() -> NoReturn:
         gc.disable()  # the process ends before its garbage matters, and git waits for it, once for each file
         from echod.sync.driver import main as merge
 
-        sys.exit(merge(sys.argv[2:]))
+        code = merge(sys.argv[2:])
+        for stream in (sys.stdout, sys.stderr):
+            if stream is not None:
+                stream.flush()
+        os._exit(code)  # nothing is open, and tidying up the modules takes longer than reading the three files
     from echod.cli.output import SafeTextOutput, print_error, write_crash_report
     from echod.errors import EchodError, ExitCode
 

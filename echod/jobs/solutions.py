@@ -184,7 +184,7 @@ def _with_mark(document: Document, block: Block, path: str, request: PromotionRe
     changed = with_promoted_to(block, path)
     if request.raises:
         changed = with_layer(changed, Layer.ETCHED)
-    return Document(document.preamble, tuple(changed if one is block else one for one in document.blocks))
+    return document.with_blocks(changed if one is block else one for one in document.blocks)
 
 
 def _write_solution(context: JobContext, planned: SolutionPlan) -> JobOutcome:

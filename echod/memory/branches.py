@@ -20,16 +20,15 @@ from __future__ import annotations
 import re
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from dataclasses import dataclass
 from datetime import date
 from functools import partial
 from typing import NamedTuple, TypeVar
 
 from echod.lazy_imports import lazy_imports
-from echod.memory.document import VersionParser, parse_block
-from echod.memory.identity import align, align_additions, block_content, block_contents, block_heading
+from echod.memory.document import Version, VersionParser, parse_block
+from echod.memory.identity import align, align_additions, block_content, block_heading
 from echod.memory.merge import MergeFailure, merge_lines
-from echod.memory.model import Block, Document, Unreadable
+from echod.memory.model import AnyBlock, Block, Unreadable
 
 with lazy_imports(__name__):
     import json
@@ -46,20 +45,24 @@ _DATE = re.compile(rb'"date": "(\d{4}-\d\d-\d\d)"|^<!-- echod: [^\n]*?(\d{4}-\d\
 class _Versions(NamedTuple):
     """A block, or the text before the blocks, in three versions; None where it does not exist."""
 
-    base: Block | None
-    one: Block | None
-    other: Block | None
+    base: AnyBlock | None
+    one: AnyBlock | None
+    other: AnyBlock | None
 
 
-@dataclass(frozen=True, slots=True, eq=False)
 class _Part:
-    """A piece of the result: its text without the blank lines behind it, or a conflict between two texts."""
+    """A piece of the result: its text without the blank lines behind it, or a conflict between two texts.
 
-    block: Block
-    other: Block | None  # the second version, in a conflict
-    base: Block | None
-    tail: str
-    ends_a_version: bool  # so that what follows it in the result must be separated from it
+    `other` is the second version in a conflict. The text behind a part that ends a version must be separated from it.
+    Parts with equal texts are different parts.
+    """
+
+    __slots__ = ("base", "block", "ends_a_version", "other", "tail")
+
+    def __init__(
+        self, block: AnyBlock, other: AnyBlock | None, base: AnyBlock | None, tail: str, *, ends_a_version: bool
+    ) -> None:
+        self.block, self.other, self.base, self.tail, self.ends_a_version = block, other, base, tail, ends_a_version
 
     @property
     def order(self) -> tuple[str, str]:
@@ -122,12 +125,16 @@ class MergedBranches:
 
     def find_problem(self, parser: VersionParser) -> str | None:
         """Return why the result would not read as the blocks that it is made of; None if it does."""
-        sides: tuple[Callable[[_Part], Block], ...] = (lambda part: part.block, lambda part: part.other or part.block)
+        sides: tuple[Callable[[_Part], AnyBlock], ...] = (
+            lambda part: part.block,
+            lambda part: part.other or part.block,
+        )
         for side in sides if self.conflicts else sides[:1]:
             reparsed = parser.parse(self._render(partial(_text_of, side)))
             if isinstance(reparsed, Unreadable):
                 return reparsed.reason
-            if block_contents(reparsed) != [block_content(side(part)) for part in self._parts[1:]]:
+            expected = [block_content(side(part)) for part in self._parts[1:]]
+            if [block_content(block) for block in reparsed.blocks] != expected:
                 return "The merged file would not read as the same entries."
         return None
 
@@ -246,7 +253,7 @@ def _text_length(header: bytes | None) -> int:
 class _Merge:
     """One merge in progress. Nothing in it depends on anything but the three documents."""
 
-    def __init__(self, base: Document, one: Document, other: Document) -> None:
+    def __init__(self, base: Version, one: Version, other: Version) -> None:
         self._base, self._one, self._other = base, one, other
         self._in_one, self._in_other = (_align_with_renames(base, side) for side in (one, other))
         self._last = {id(doc.blocks[-1]) for doc in (base, one, other) if doc.blocks}
@@ -265,7 +272,7 @@ class _Merge:
         runs = list(additions.get(_START, ()))
         done: set[_Part] = set()
         for position in [*self._skeleton(), None]:
-            if position is None or position in survivors:
+            if runs and (position is None or position in survivors):
                 new = [part for part in interleave(runs, lambda part: part.order) if part not in done]
                 done.update(new)
                 result += new
@@ -276,7 +283,7 @@ class _Merge:
                 runs += additions.get(position, ())
         return result
 
-    def _base_part(self, position: int, block: Block) -> _Part | None:
+    def _base_part(self, position: int, block: AnyBlock) -> _Part | None:
         one = _at(self._one, self._in_one.get(position))
         other = _at(self._other, self._in_other.get(position))
         return self._part(_Versions(block, one, other))
@@ -316,7 +323,9 @@ class _Merge:
         """Return all positions of the base in the order of the result."""
         orders = [sorted(pairs, key=pairs.__getitem__) for pairs in (self._in_one, self._in_other)]
         moved = [order for order in orders if order != sorted(order)]
-        order = list(moved[0]) if moved else []
+        if not moved:
+            return list(range(len(self._base.blocks)))
+        order = list(moved[0])
         present = set(order)
         for position in range(len(self._base.blocks)):
             if position not in present:  # behind the one that it follows in the base
@@ -327,7 +336,12 @@ class _Merge:
     def _part(self, versions: _Versions, *, ends_a_version: bool | None = None) -> _Part | None:
         """Return the merge of one block's versions, or None if it was removed."""
         base, one, other = versions
-        ends = any(id(block) in self._last for block in versions) if ends_a_version is None else ends_a_version
+        if ends_a_version is None:
+            ends = id(base) in self._last or id(one) in self._last or id(other) in self._last
+        else:
+            ends = ends_a_version
+        if base is not None and one is not None and other is not None and base.text == one.text == other.text:
+            return _Part(one, None, base, _separator(_tail(one), one, needs_blank_line=ends), ends_a_version=ends)
         contents = [None if block is None else block_content(block) for block in versions]
         if contents[1] == contents[2]:
             chosen = one
@@ -342,7 +356,7 @@ class _Merge:
         if chosen is None:
             return None
         tail = _three_way(*(None if block is None else _tail(block) for block in versions))
-        return _Part(chosen, None, base, _separator(tail, chosen, needs_blank_line=ends), ends)
+        return _Part(chosen, None, base, _separator(tail, chosen, needs_blank_line=ends), ends_a_version=ends)
 
     def _both_changed(self, versions: _Versions, *, ends_a_version: bool) -> _Part:
         base, one, other = versions
@@ -355,15 +369,21 @@ class _Merge:
         if base is not None:
             text = texts[0] if texts[0].rstrip() == texts[1].rstrip() else merge_lines(base.text, *texts)
         if text is not None:
-            return _Part(parse_block(text) if one.entry else Block(text, None), None, base, separator, ends_a_version)
+            return _Part(
+                parse_block(text) if one.entry else Block(text, None),
+                None,
+                base,
+                separator,
+                ends_a_version=ends_a_version,
+            )
         if base is None or not base.text.strip():
             for part, whole in ((one, other), (other, one)):
                 if block_content(whole).startswith(block_content(part)):
-                    return _Part(whole, None, base, separator, ends_a_version)
-        return _Part(one, other, base, separator, ends_a_version)
+                    return _Part(whole, None, base, separator, ends_a_version=ends_a_version)
+        return _Part(one, other, base, separator, ends_a_version=ends_a_version)
 
 
-def _align_with_renames(base: Document, side: Document) -> dict[int, int]:
+def _align_with_renames(base: Version, side: Version) -> dict[int, int]:
     """Pair the blocks of two versions; entries with a new title by their body, if no other entry has it."""
     pairs = align(base.blocks, side.blocks)
     used = set(pairs.values())
@@ -379,7 +399,7 @@ def _align_with_renames(base: Document, side: Document) -> dict[int, int]:
     return pairs
 
 
-def _with_later_verification(base: Block, one: Block, other: Block) -> tuple[str, str]:
+def _with_later_verification(base: AnyBlock, one: AnyBlock, other: AnyBlock) -> tuple[str, str]:
     """Return both texts with the later of their dates of verification: two new dates are no conflict."""
     days = [block.entry.verified if block.entry else None for block in (base, one, other)]
     spans = _verified_span(one), _verified_span(other)
@@ -390,7 +410,7 @@ def _with_later_verification(base: Block, one: Block, other: Block) -> tuple[str
     return _spliced(one.text, spans[0], value), _spliced(other.text, spans[1], value)
 
 
-def _verified_span(block: Block) -> tuple[int, int] | None:
+def _verified_span(block: AnyBlock) -> tuple[int, int] | None:
     fields = block.entry.fields if block.entry else ()
     return next(((field.span.start, field.span.end) for field in fields if field.name == "verified"), None)
 
@@ -399,33 +419,33 @@ def _spliced(text: str, span: tuple[int, int], value: str) -> str:
     return text[: span[0]] + value + text[span[1] :]
 
 
-def _text_of(side: Callable[[_Part], Block], part: _Part) -> str:
+def _text_of(side: Callable[[_Part], AnyBlock], part: _Part) -> str:
     return side(part).text.rstrip()
 
 
 def _swapped(part: _Part) -> _Part:
     assert part.other is not None  # noqa: S101  only conflicts are swapped
-    return _Part(part.other, part.block, part.base, part.tail, part.ends_a_version)
+    return _Part(part.other, part.block, part.base, part.tail, ends_a_version=part.ends_a_version)
 
 
-def _newness(block: Block) -> tuple[date, int, str]:
+def _newness(block: AnyBlock) -> tuple[date, int, str]:
     verified = block.entry.verified if block.entry else None
     return verified or date.min, len(block_content(block)), block_content(block)
 
 
-def _at(document: Document, position: int | None) -> Block | None:
+def _at(document: Version, position: int | None) -> AnyBlock | None:
     return None if position is None else document.blocks[position]
 
 
-def _text(block: Block | None) -> str:
+def _text(block: AnyBlock | None) -> str:
     return "" if block is None else block.text.rstrip()
 
 
-def _tail(block: Block) -> str:
+def _tail(block: AnyBlock) -> str:
     return block.text[len(block.text.rstrip()) :]
 
 
-def _separator(tail: str, block: Block, *, needs_blank_line: bool) -> str:
+def _separator(tail: str, block: AnyBlock, *, needs_blank_line: bool) -> str:
     """Return what separates a block from the next one."""
     if not block.text.strip():
         return ""
@@ -448,6 +468,6 @@ def _newline(data: bytes, base: bytes) -> str | None:
     return "\r\n" if 2 * data.count(b"\r\n") > data.count(b"\n") else "\n"
 
 
-def _ending(document: Document) -> str:
+def _ending(document: Version) -> str:
     text = document.blocks[-1].text if document.blocks else document.preamble
     return text[len(text.rstrip()) :]

@@ -10,9 +10,8 @@ is the preamble: a byte order mark, the schema comment, the file's title, a plac
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from functools import lru_cache
-from itertools import pairwise
+from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
 from echod.memory import MAX_FILE_BYTES, forms, markdown
@@ -33,7 +32,6 @@ MAX_PARSED_BYTES = 104 * 1024 * 1024
 """The memory that reading one file may take, by estimate. A job holds a few versions of it, and the service may use
 512 MiB (`MemoryMax` of its unit)."""
 
-_MAX_SHARED_LENGTH = 4_000  # characters of an entry that `VersionParser` looks up, so that its time is linear
 _BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_MARK = 3, 1500, 140
 _HEADING_LINE = re.compile(rb"^[ ]{0,3}##", re.MULTILINE)
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
@@ -42,11 +40,17 @@ _SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[
 
 def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreadable:
     """Read a memory file of at most `max_bytes`. Never raises, never drops a byte, takes linear time."""
-    if len(data) > max_bytes:
-        size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), max_bytes))
-        reason = f"The file has {size}, more than the limit of {allowed}. Move a part of it elsewhere."
-        return Unreadable(UnreadableKind.OVER_SIZE, reason, data)
+    if (unreadable := _find_excess(data, max_bytes)) is not None:
+        return unreadable
     return _parse_cached(data) if len(data) <= _MAX_CACHED_BYTES else _live_documents.get(data) or _parse_shared(data)
+
+
+def _find_excess(data: bytes, max_bytes: int) -> Unreadable | None:
+    if len(data) <= max_bytes:
+        return None
+    size, allowed = (f"{count / 1024 / 1024:.1f} MiB" for count in (len(data), max_bytes))
+    reason = f"The file has {size}, more than the limit of {allowed}. Move a part of it elsewhere."
+    return Unreadable(UnreadableKind.OVER_SIZE, reason, data)
 
 
 def estimate_parsed_bytes(data: bytes) -> int:
@@ -66,41 +70,71 @@ def _parse_shared(data: bytes) -> Document | Unreadable:
     return document
 
 
+class VersionBlock:
+    """A block of a version, like `Block`, except that its entry is read when it is first needed."""
+
+    __slots__ = ("_block", "text")
+
+    def __init__(self, text: str) -> None:
+        self.text: Final = text
+        self._block: Block | None = None
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry of the block, or None."""
+        return self._read().entry
+
+    @property
+    def body(self) -> str:
+        """The learning of the block's entry as written; empty for an opaque block."""
+        return self._read().body
+
+    def _read(self) -> Block:
+        if self._block is None:
+            self._block = parse_block(self.text)
+        return self._block
+
+
+class Version(NamedTuple):
+    """One of several versions of a file that are merged."""
+
+    preamble: str
+    blocks: tuple[VersionBlock, ...]
+
+
+class _Outline(NamedTuple):
+    """The text before the blocks, and each block's partial entry, if it was read, and text."""
+
+    preamble: str
+    blocks: list[tuple[forms.PartialEntry | None, str]]
+
+
 class VersionParser:
-    """Parse versions of one file, with the result of `parse`. A block that several of them contain is read once."""
+    """Parse versions of one file, with the blocks of `parse`. Text that several of them contain is read once."""
 
     def __init__(self) -> None:
-        self._partial_entries: dict[str, forms.PartialEntry | None] = {}
-        self._entries: dict[str, Entry] = {}
+        self._stretches: markdown.Stretches = {}
 
-    def parse(self, data: bytes) -> Document | Unreadable:
+    def parse(self, data: bytes) -> Version | Unreadable:
         """Read a version of at most `MAX_FILE_BYTES`."""
-        if len(data) > MAX_FILE_BYTES:
-            return parse(data)
-        return _parse_uncached(data, self._match_entry, self._complete_entry)
-
-    def _match_entry(self, text: str, start: int) -> forms.PartialEntry | None:
-        # A head ends at the latest at a line that begins with a heading's mark.
-        end = text.find("\n#", start, start + _MAX_SHARED_LENGTH)
-        if end < 0:
-            return forms.match_entry(text, start)
-        head = text[start : end + 1]
-        if head not in self._partial_entries:
-            self._partial_entries[head] = forms.match_entry(head, 0)
-        return self._partial_entries[head]
-
-    def _complete_entry(self, partial: forms.PartialEntry, text: str) -> Entry:
-        entry = self._entries.get(text)
-        if entry is None:
-            entry = self._entries[text] = forms.complete_entry(partial, text)
-        return entry
+        if (unreadable := _find_excess(data, MAX_FILE_BYTES)) is not None:
+            return unreadable
+        outline = _read_outline(data, self._stretches)
+        if isinstance(outline, Unreadable):
+            return outline
+        return Version(outline.preamble, tuple(VersionBlock(text) for _, text in outline.blocks))
 
 
-def _parse_uncached(
-    data: bytes,
-    match_entry: markdown.MatchEntry = forms.match_entry,
-    complete_entry: Callable[[forms.PartialEntry, str], Entry] = forms.complete_entry,
-) -> Document | Unreadable:
+def _parse_uncached(data: bytes) -> Document | Unreadable:
+    outline = _read_outline(data)
+    if isinstance(outline, Unreadable):
+        return outline
+    complete = forms.complete_entry
+    blocks = [Block(text, complete(partial, text) if partial else None) for partial, text in outline.blocks]
+    return Document(outline.preamble, tuple(blocks))
+
+
+def _read_outline(data: bytes, stretches: markdown.Stretches | None = None) -> _Outline | Unreadable:
     if (needed := estimate_parsed_bytes(data)) > MAX_PARSED_BYTES:
         needed_text, allowed = (f"{count >> 20} MiB" for count in (needed, MAX_PARSED_BYTES))
         reason = (
@@ -114,7 +148,7 @@ def _parse_uncached(
         reason = f"Line {line} is not UTF-8 (byte {error.start}). Save the file as UTF-8."
         return Unreadable(UnreadableKind.INVALID_UTF8, reason, data)
 
-    structure = markdown.parse_structure(text, match_entry)
+    structure = markdown.parse_structure(text, stretches)
     conflict = find_conflict_line(text, structure)
     if conflict is not None:
         reason = f"A merge left conflict markers (line {conflict}). Resolve the conflict and remove them."
@@ -127,13 +161,8 @@ def _parse_uncached(
         reason = f"{newer} This echod supports version {SCHEMA_VERSION}. Update echod."
         return Unreadable(UnreadableKind.FUTURE_SCHEMA, reason, data)
 
-    offsets = [*(start.offset for start in starts), len(text)]
-    texts = (text[begin:end] for begin, end in pairwise(offsets))
-    blocks = [
-        Block(block_text, complete_entry(start.partial, block_text) if start.partial else None)
-        for start, block_text in zip(starts, texts, strict=True)
-    ]
-    return Document(preamble, tuple(blocks))
+    ends = [*(start.offset for start in starts[1:]), len(text)]
+    return _Outline(preamble, [(partial, text[begin:end]) for (begin, partial), end in zip(starts, ends, strict=False)])
 
 
 _parse_cached = lru_cache(maxsize=_MAX_CACHED_DOCUMENTS)(_parse_uncached)

@@ -295,7 +295,7 @@ def rename_document(role: str, document: Document, *, in_new_layout: bool) -> Re
     """Return a memory file with the present names. Paths change too if it is in the new layout."""
     ids = entry_ids(role, document)
     renamed = [_rename_block(block, in_new_layout=in_new_layout) for block in document.blocks]
-    after = Document(document.preamble, tuple(block for block, _ in renamed))
+    after = document.with_blocks(block for block, _ in renamed)
     new_ids = entry_ids(role, after)
     rows = list(zip(ids, new_ids, document.blocks, renamed, strict=True))
     entries = tuple(

@@ -12,7 +12,6 @@ new title makes a new block, because pairing it with an old entry would mix the 
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
@@ -20,7 +19,8 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from echod.lazy_imports import lazy_imports
-from echod.memory.model import Block, Document, Entry
+from echod.memory.model import AnyBlock, Document, Entry
+from echod.memory.text import LazyPattern
 
 with lazy_imports(__name__):
     import difflib
@@ -31,7 +31,7 @@ ID_LENGTH = 12
 """Hex digits of an id. Among 10,000 entries of one project two collide by chance once in five million projects."""
 
 # Invisible characters: soft hyphen, zero width, direction marks, variation selectors, tags, byte order mark.
-_INVISIBLE = re.compile(
+_INVISIBLE = LazyPattern(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _MAX_COMPARED_WORDS = 400  # comparing two texts takes time quadratic in their words
@@ -40,7 +40,7 @@ _MAX_GAP_CANDIDATES = 32
 
 _TRAILING_PUNCTUATION = " .,;:\u2026\u3002"
 _IdentityKey = tuple[str, str, str]
-_Blocks = Sequence[Block]
+_Blocks = Sequence[AnyBlock]
 
 
 class UnknownEntryError(LookupError):
@@ -67,7 +67,7 @@ def normalize_title(title: str) -> str:
     White space is collapsed, and full stops, commas and colons at the end are dropped.
     """
     if not title.isascii():
-        title = unicodedata.normalize("NFKC", _INVISIBLE.sub("", title))
+        title = unicodedata.normalize("NFKC", _INVISIBLE.compiled.sub("", title))
     folded = title.replace("`", "").replace("*", "").casefold()
     return " ".join(folded.split()).rstrip(_TRAILING_PUNCTUATION)
 
@@ -129,7 +129,7 @@ def _sha256(text: str) -> str:
 BlockKey = tuple[str, ...]
 
 
-def block_content(block: Block) -> str:
+def block_content(block: AnyBlock) -> str:
     """Return a block's text for comparison, without the blank lines that separate it from the next block."""
     return block.text.replace("\r\n", "\n").rstrip()
 
@@ -139,7 +139,7 @@ def block_contents(document: Document) -> list[str]:
     return [block_content(block) for block in document.blocks]
 
 
-def block_key(block: Block) -> BlockKey:
+def block_key(block: AnyBlock) -> BlockKey:
     """Return the key of a block independent of its text: title, date and source of an entry, else the heading."""
     return ("entry", *_identity_key(block.entry)) if block.entry else ("opaque", block_heading(block))
 
@@ -155,18 +155,18 @@ def numbered_keys(document: Document) -> tuple[BlockKey, ...]:
     return tuple(keys)
 
 
-def block_heading(block: Block) -> str:
+def block_heading(block: AnyBlock) -> str:
     """Return a block's first line."""
     return block.text.lstrip().partition("\n")[0].strip()
 
 
-def is_truncated(part: Block, whole: Block) -> bool:
+def is_truncated(part: AnyBlock, whole: AnyBlock) -> bool:
     """Return whether `part` is a proper start of `whole`, as an interrupted write produces it."""
     text, longer = block_content(part), block_content(whole)
     return len(text) < len(longer) and longer.startswith(text)
 
 
-def align(base: Sequence[Block], side: Sequence[Block]) -> dict[int, int]:
+def align(base: _Blocks, side: _Blocks) -> dict[int, int]:
     """Map positions in `base` to positions in `side`, each at most once. Blocks without a partner are absent."""
     pairs: dict[int, int] = {}
     for key_of in (block_content, block_key, block_heading):
@@ -175,7 +175,7 @@ def align(base: Sequence[Block], side: Sequence[Block]) -> dict[int, int]:
     return pairs
 
 
-def align_additions(one: Sequence[Block], other: Sequence[Block]) -> dict[int, int]:
+def align_additions(one: _Blocks, other: _Blocks) -> dict[int, int]:
     """Pair blocks added on both sides: equal texts, a last block that was cut off, or versions of one block.
 
     Entries with the same title, date and source are versions of one entry. Of other blocks an equal heading is not
@@ -207,7 +207,7 @@ def _unique_sections(blocks: _Blocks, paired: AbstractSet[int]) -> dict[str, int
     return {heading: position for heading, position in sections if counts[heading] == 1}
 
 
-def _is_edited(one: Block, other: Block) -> bool:
+def _is_edited(one: AnyBlock, other: AnyBlock) -> bool:
     """Return whether more than half of the shorter text is in the longer one."""
     words, others = (block_content(block).partition("\n")[2].split()[:_MAX_COMPARED_WORDS] for block in (one, other))
     if not words or not others:
@@ -218,7 +218,7 @@ def _is_edited(one: Block, other: Block) -> bool:
     return 2 * common > min(len(words), len(others))
 
 
-def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dict[int, int]) -> None:
+def _pair_truncated_end(one: _Blocks, other: _Blocks, pairs: dict[int, int]) -> None:
     last = len(one) - 1
     if last < 0 or last in pairs:
         return
@@ -231,7 +231,7 @@ def _pair_truncated_end(one: Sequence[Block], other: Sequence[Block], pairs: dic
                 return
 
 
-def _pair(base: _Blocks, side: _Blocks, key_of: Callable[[Block], Hashable], pairs: dict[int, int]) -> None:
+def _pair(base: _Blocks, side: _Blocks, key_of: Callable[[AnyBlock], Hashable], pairs: dict[int, int]) -> None:
     """Pair blocks with equal keys, the first with the first."""
     used = set(pairs.values())
     candidates: defaultdict[Hashable, list[int]] = defaultdict(list)
@@ -239,11 +239,11 @@ def _pair(base: _Blocks, side: _Blocks, key_of: Callable[[Block], Hashable], pai
         if position not in used:
             candidates[key_of(side[position])].append(position)
     for position, block in enumerate(base):
-        if position not in pairs and candidates.get(key_of(block)):
-            pairs[position] = candidates[key_of(block)].pop()
+        if position not in pairs and (partners := candidates.get(key_of(block))):
+            pairs[position] = partners.pop()
 
 
-def _pair_in_gaps(base: Sequence[Block], side: Sequence[Block], pairs: dict[int, int]) -> None:
+def _pair_in_gaps(base: _Blocks, side: _Blocks, pairs: dict[int, int]) -> None:
     used = set(pairs.values())
     unpaired = [position for position in range(len(side)) if position not in used]
     if not unpaired:

@@ -16,31 +16,32 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable
 from typing import NamedTuple
 
 from echod.memory import forms
-from echod.memory.text import front_matter_end
+from echod.memory.text import LazyPattern, front_matter_end
 
 HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
 """A heading of level 2 or 3, where the line is not content of something else."""
 
 # A heading of any level, from its first mark on.
 _ATX_HEADING = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
-_SETEXT_UNDERLINE = re.compile(r"(?:=++|-++) *+[\r\n]*+\Z")  # the underline that makes a heading of the paragraph above
+_SETEXT_UNDERLINE = LazyPattern(
+    r"(?:=++|-++) *+[\r\n]*+\Z"
+)  # the underline that makes a heading of the paragraph above
 
 THEMATIC_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
 """A thematic break (`---`)."""
 
 # The marker of a list item. Groups: marker, its number, the spaces behind it.
-_LIST_ITEM = re.compile(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
+_LIST_ITEM = LazyPattern(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
 # A list item with a paragraph, like most lines of memory files.
 _PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
 _BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")  # text that begins in bold, like metadata; neither a list item nor a break
-_FENCE = re.compile(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")  # the marks that open fenced code
+_FENCE = LazyPattern(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")  # the marks that open fenced code
 # A line that closes fenced code, if its marks are of the right kind and number.
-_FENCE_END = re.compile(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
-_FENCE_ENDS = re.compile(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)  # all such lines of a text
+_FENCE_END = LazyPattern(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
+_FENCE_ENDS = LazyPattern(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)  # all such lines of a text
 
 _BLOCK_TAGS = (
     "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
@@ -65,8 +66,8 @@ _PLAIN_STRETCH = re.compile(
 )
 
 _START_MARKS, _END_MARKS = "<" * 7, ">" * 7
-_START = re.compile(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
-_END = re.compile(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+_START = LazyPattern(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+_END = LazyPattern(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
 class BlockStart(NamedTuple):
@@ -76,7 +77,8 @@ class BlockStart(NamedTuple):
     partial: forms.PartialEntry | None
 
 
-MatchEntry = Callable[[str, int], forms.PartialEntry | None]
+Stretches = dict[str, bool]
+"""Whether a heading begins a block, by its text and the plain text up to the next heading."""
 
 
 class Structure(NamedTuple):
@@ -88,12 +90,12 @@ class Structure(NamedTuple):
     closing: str | None
 
 
-def parse_structure(text: str, match_entry: MatchEntry = forms.match_entry) -> Structure:
+def parse_structure(text: str, stretches: Stretches | None = None) -> Structure:
     """Read the block structure of a whole file, in time linear in its length.
 
-    `match_entry` does what `forms.match_entry` does, possibly from memory.
+    With `stretches` no partial entries are read. Each stretch in it is not read again, and new ones are added.
     """
-    scanner = _Scanner(text, match_entry)
+    scanner = _Scanner(text, stretches)
     scanner.run()
     return Structure(tuple(scanner.starts), tuple(scanner.fences), scanner.closing)
 
@@ -106,8 +108,8 @@ def find_conflict_line(text: str, structure: Structure) -> int | None:
     """
     if _START_MARKS not in text or _END_MARKS not in text:
         return None
-    starts = [marker.start() for marker in _START.finditer(text)]
-    ends = [marker.start() for marker in _END.finditer(text)]
+    starts = [marker.start() for marker in _START.compiled.finditer(text)]
+    ends = [marker.start() for marker in _END.compiled.finditer(text)]
     if not starts or not ends:
         return None
     fence_starts = [begin for begin, _ in structure.fences]
@@ -135,33 +137,33 @@ class _Fence(NamedTuple):
         return self.mark * self.length
 
     def ends_at(self, text: str, position: int) -> bool:
-        end = _FENCE_END.match(text, position)
+        end = _FENCE_END.compiled.match(text, position)
         return end is not None and end[1].startswith(self.closing)
 
 
 class _HtmlBlockKind(NamedTuple):
     """A kind of HTML block: its start, the pattern in its last line (None: a blank line ends it), and an example."""
 
-    start_pattern: re.Pattern[str]
-    end_pattern: re.Pattern[str] | None = None
+    start_pattern: LazyPattern
+    end_pattern: LazyPattern | None = None
     closing: str | None = None
 
 
 _HTML_BLOCKS = (
     _HtmlBlockKind(
-        re.compile(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
-        re.compile(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
+        LazyPattern(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
+        LazyPattern(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
         "</pre>",
     ),
-    _HtmlBlockKind(re.compile(r"<!--"), re.compile(r"-->"), "-->"),
-    _HtmlBlockKind(re.compile(r"<\?"), re.compile(r"\?>"), "?>"),
-    _HtmlBlockKind(re.compile(r"<![A-Za-z]"), re.compile(r">"), ">"),
-    _HtmlBlockKind(re.compile(r"<!\[CDATA\["), re.compile(r"\]\]>"), "]]>"),
-    _HtmlBlockKind(re.compile(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
+    _HtmlBlockKind(LazyPattern(r"<!--"), LazyPattern(r"-->"), "-->"),
+    _HtmlBlockKind(LazyPattern(r"<\?"), LazyPattern(r"\?>"), "?>"),
+    _HtmlBlockKind(LazyPattern(r"<![A-Za-z]"), LazyPattern(r">"), ">"),
+    _HtmlBlockKind(LazyPattern(r"<!\[CDATA\["), LazyPattern(r"\]\]>"), "]]>"),
+    _HtmlBlockKind(LazyPattern(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
 )
 
 # Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph.
-_OTHER_HTML_TAG = _HtmlBlockKind(re.compile(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
+_OTHER_HTML_TAG = _HtmlBlockKind(LazyPattern(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
 
 
 class _BlockEndIndex:
@@ -170,7 +172,7 @@ class _BlockEndIndex:
     def __init__(self, text: str) -> None:
         self._text = text
         self._fences: dict[str, tuple[list[int], list[int]]] = {}
-        self._last_ends: dict[re.Pattern[str], int] = {}
+        self._last_ends: dict[LazyPattern, int] = {}
 
     def is_closed_after(self, leaf: _Fence | _HtmlBlockKind, position: int) -> bool:
         """Return whether any line from `position` on closes `leaf`."""
@@ -184,7 +186,7 @@ class _BlockEndIndex:
         """Return the offsets of all lines that could close a fence of this mark, and the longest run from each on."""
         if not self._fences:
             self._fences = {"`": ([], []), "~": ([], [])}
-            for line in _FENCE_ENDS.finditer(self._text):
+            for line in _FENCE_ENDS.compiled.finditer(self._text):
                 offsets, lengths = self._fences[line[1][0]]
                 offsets.append(line.start())
                 lengths.append(len(line[1]))
@@ -193,9 +195,9 @@ class _BlockEndIndex:
                     lengths[index] = max(lengths[index], lengths[index + 1])
         return self._fences[mark]
 
-    def _last_end(self, pattern: re.Pattern[str]) -> int:
+    def _last_end(self, pattern: LazyPattern) -> int:
         if pattern not in self._last_ends:
-            self._last_ends[pattern] = max((end.start() for end in pattern.finditer(self._text)), default=-1)
+            self._last_ends[pattern] = max((end.start() for end in pattern.compiled.finditer(self._text)), default=-1)
         return self._last_ends[pattern]
 
 
@@ -213,7 +215,7 @@ class _Scanner:
     A container is the number of columns by which the content of a list item is indented, or `_QUOTE`.
     """
 
-    def __init__(self, text: str, match_entry: MatchEntry) -> None:
+    def __init__(self, text: str, stretches: Stretches | None) -> None:
         self.starts: list[BlockStart] = []
         self.fences: list[tuple[int, int]] = []
         self.closing: str | None = None
@@ -222,7 +224,7 @@ class _Scanner:
         self._leaf: _Leaf = None
         self._item_is_empty = False
         self._block_ends = _BlockEndIndex(text)
-        self._match_entry = match_entry
+        self._stretches = stretches
 
     def run(self) -> None:
         text = self._text
@@ -242,9 +244,7 @@ class _Scanner:
             elif first == "#" and _ATX_HEADING.match(text, position):
                 self._containers = []
                 self._leaf = None
-                self._record_heading(position)
-                if stretch := _PLAIN_STRETCH.match(text, position):
-                    end = stretch.end()
+                end = self._read_stretch(position, end)
             elif first == "\n" and (not self._containers or self._is_in_plain_item()):
                 self._leaf = None
             else:
@@ -278,7 +278,7 @@ class _Scanner:
                 self._leaf = None
             return
         if all_matched and isinstance(self._leaf, _HtmlBlockKind):
-            if self._leaf.end_pattern and self._leaf.end_pattern.search(line, position):
+            if self._leaf.end_pattern and self._leaf.end_pattern.compiled.search(line, position):
                 self._leaf = None
             return
         self._item_is_empty = False
@@ -318,7 +318,7 @@ class _Scanner:
             mark = line[first]
             if mark not in _SPECIAL:
                 break
-            if in_paragraph and mark in "=-" and _SETEXT_UNDERLINE.match(line, first):
+            if in_paragraph and mark in "=-" and _SETEXT_UNDERLINE.compiled.match(line, first):
                 self._leaf = None
                 return
             opened, leaf = self._open_leaf(line, first, in_paragraph=in_paragraph or may_be_lazy)
@@ -332,7 +332,7 @@ class _Scanner:
             if mark == ">":
                 stack.append(_QUOTE)
                 position = first + 2 if line.startswith(" ", first + 1) else first + 1
-            elif item := _LIST_ITEM.match(line, first):
+            elif item := _LIST_ITEM.compiled.match(line, first):
                 empty = item.end() >= end
                 if in_paragraph and (empty or item[2] not in {None, "1"}):
                     break
@@ -354,22 +354,58 @@ class _Scanner:
         if mark == "#":
             return _ATX_HEADING.match(line, first) is not None, None
         if mark in "`~":
-            fence = _FENCE.match(line, first)
+            fence = _FENCE.compiled.match(line, first)
             return (True, _Fence(mark, len(fence[0]))) if fence else (False, None)
         if mark in "*-_":
             return THEMATIC_BREAK.match(line, first) is not None, None
         if mark == "<":
             for kind in _HTML_BLOCKS if in_paragraph else (*_HTML_BLOCKS, _OTHER_HTML_TAG):
-                if kind.start_pattern.match(line, first):
-                    return True, None if kind.end_pattern and kind.end_pattern.search(line, first) else kind
+                if kind.start_pattern.compiled.match(line, first):
+                    return True, None if kind.end_pattern and kind.end_pattern.compiled.search(line, first) else kind
         return False, None
 
-    def _record_heading(self, offset: int) -> None:
+    def _read_stretch(self, position: int, line_end: int) -> int:
+        """Record the heading at `position`, and return the offset behind it and the plain text below it."""
+        text, stretches = self._text, self._stretches
+        if stretches is None:
+            self._record_heading(position)
+            plain = _PLAIN_STRETCH.match(text, position)
+            return plain.end() if plain else line_end
+        length = len(text)
+        while True:
+            end = text.find("\n#", position) + 1 or length
+            stretch = text[position:end]
+            known = stretches.get(stretch)
+            if known is None or (end < length and not _ATX_HEADING.match(text, end)):
+                break
+            if known:
+                self.starts.append(BlockStart(position, None))
+            if end == length:
+                return end
+            position = end
+            line_end = text.find("\n", position) + 1 or length
+        begins_block = self._record_heading(position)
+        if not _PLAIN_STRETCH.match(text, position):
+            return line_end
+        # The head of an entry ends before the next heading, so this depends on nothing behind the stretch.
+        stretches[stretch] = begins_block
+        return end
+
+    def _record_heading(self, offset: int) -> bool:
+        """Return whether the heading at `offset` begins a block, which is then recorded."""
         heading = HEADING.match(self._text, offset)
-        if heading:
-            partial = self._match_entry(self._text, offset)
-            if partial or not heading[0].endswith("###"):  # a section that is not an entry belongs to the block above
-                self.starts.append(BlockStart(offset, partial))
+        if heading is None:
+            return False
+        partial = None
+        is_section = heading[0].endswith("###")  # belongs to the block above, unless it begins an entry
+        if self._stretches is None:
+            partial = forms.match_entry(self._text, offset)
+            begins_block = partial is not None or not is_section
+        else:
+            begins_block = not is_section or forms.begins_entry(self._text, offset)
+        if begins_block:
+            self.starts.append(BlockStart(offset, partial))
+        return begins_block
 
     def _skip_leaf(self, leaf: _Fence | _HtmlBlockKind, begin: int, position: int) -> int:
         """Return the offset behind the fence or HTML block at the left margin that begins at `begin`."""
@@ -381,7 +417,7 @@ class _Scanner:
         is_ended = False
         while position < len(text) and not is_ended:
             end = text.find("\n", position) + 1 or len(text)
-            if after_blank and not closed and HEADING.match(text, position) and self._match_entry(text, position):
+            if after_blank and not closed and HEADING.match(text, position) and forms.match_entry(text, position):
                 break
             after_blank = not text[position:end].strip(" \t\r\n")
             if isinstance(leaf, _Fence):
@@ -389,7 +425,7 @@ class _Scanner:
             elif end_pattern is None:
                 is_ended = after_blank
             else:
-                is_ended = end_pattern.search(text, position, end) is not None
+                is_ended = end_pattern.compiled.search(text, position, end) is not None
             position = end
         else:
             if not closed:

@@ -13,7 +13,6 @@ entry can change the meaning of the text around it. Such a plan is not carried o
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from echod.lazy_imports import lazy_imports
@@ -69,13 +68,13 @@ def restrict_removals(base: Document, other: Document, removable: Container[str]
     """
     in_other = align(base.blocks, other.blocks)
     kept = (block for i, block in enumerate(base.blocks) if i in in_other or block_content(block) in removable)
-    return Document(base.preamble, tuple(kept))
+    return base.with_blocks(kept)
 
 
 def without_blocks(document: Document, keys: Container[BlockKey]) -> Document:
     """Return `document` without the blocks that have one of these (numbered) keys."""
     keyed = zip(numbered_keys(document), document.blocks, strict=True)
-    return Document(document.preamble, tuple(block for key, block in keyed if key not in keys))
+    return document.with_blocks(block for key, block in keyed if key not in keys)
 
 
 def round_trips(document: Document) -> bool:
@@ -115,8 +114,7 @@ def merge_lines(base: str, visible: str, other: str) -> str | None:
     return "".join(merged).rstrip() + tail
 
 
-@dataclass(slots=True)
-class _Piece:
+class _Piece(NamedTuple):
     """A block of the result, and its position in the visible file (None: added)."""
 
     block: Block

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
 from datetime import date
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple, Protocol
 
 DEFAULT_CONFIDENCE = 0.5
 """The confidence of an entry or finding that has none."""
@@ -79,8 +79,7 @@ class Field(NamedTuple):
     span: Span
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """The metadata of an entry. `None` means that the entry has no such value."""
 
     form: Form
@@ -110,8 +109,23 @@ class Entry:
         return self.layer is None or self.layer.protected
 
 
-@dataclass(frozen=True, slots=True)
-class Block:
+class AnyBlock(Protocol):
+    """A `Block`, or a `VersionBlock` of `document`, whose entry is read when it is first needed."""
+
+    @property
+    def text(self) -> str:
+        """The exact source text."""
+
+    @property
+    def entry(self) -> Entry | None:
+        """The entry; None for an opaque block."""
+
+    @property
+    def body(self) -> str:
+        """The learning of the entry as written; empty for an opaque block."""
+
+
+class Block(NamedTuple):
     """A part of a memory file with its exact source text; `entry` is None for an opaque block."""
 
     text: str
@@ -128,12 +142,32 @@ class Block:
         return self.entry is None or self.entry.protected
 
 
-@dataclass(frozen=True, slots=True, weakref_slot=True)
 class Document:
-    """A memory file that was understood. `preamble` is all text before the first block."""
+    """A memory file that was understood. `preamble` is all text before the first block.
 
-    preamble: str
-    blocks: tuple[Block, ...]
+    A value like the others, but no named tuple, since those cannot be cached weakly.
+    """
+
+    __slots__ = ("__weakref__", "blocks", "preamble")
+
+    def __init__(self, preamble: str, blocks: tuple[Block, ...]) -> None:
+        self.preamble: Final = preamble
+        self.blocks: Final = blocks
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Document):
+            return NotImplemented
+        return self.preamble == other.preamble and self.blocks == other.blocks
+
+    def __hash__(self) -> int:
+        return hash((self.preamble, self.blocks))
+
+    def __repr__(self) -> str:
+        return f"Document({self.preamble!r}, {self.blocks!r})"
+
+    def with_blocks(self, blocks: Iterable[Block]) -> Document:
+        """Return a document with this preamble and other blocks."""
+        return Document(self.preamble, tuple(blocks))
 
     def render(self) -> bytes:
         """Return the exact bytes this document was parsed from (or would be written as)."""

@@ -17,7 +17,6 @@ import re
 import unicodedata
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from fnmatch import fnmatchcase
@@ -416,7 +415,7 @@ class _Counts:
             self.replaced += (before,)
         blocks = list(self.document.blocks)
         blocks[index] = block
-        self.document = replace(self.document, blocks=tuple(blocks))
+        self.document = self.document.with_blocks(blocks)
         return True
 
 

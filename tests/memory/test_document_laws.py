@@ -11,8 +11,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from echod.memory import markdown
-from echod.memory.document import parse, parse_block
+from echod.memory import forms, markdown
+from echod.memory.document import VersionParser, parse, parse_block
 from echod.memory.model import Block, Document, Unreadable
 from tests.memory import strategies
 
@@ -62,6 +62,30 @@ def test_lines_that_are_skipped_together_read_as_one_by_one(lines: list[str], en
     skipping = markdown.parse_structure(text)
     with patch.object(markdown, "_PLAIN_STRETCH", re.compile("(?!)")):
         assert markdown.parse_structure(text) == skipping
+
+
+BLOCKS = (
+    "### [2026-01-02] Pattern: one\n- **layer**: traced\n- Learning.\n", "### [2026-01-02] Pattern: two\n- text\n",
+    "## Notes \u2014 three (2026-01-02)\n\nText\n", "## Own section\n", "#tag\n", "```\n", "  more\n", "\n", "text",
+)  # fmt: skip
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.lists(st.lists(st.sampled_from(BLOCKS), max_size=9), min_size=1, max_size=3))
+def test_versions_that_are_read_together_have_the_blocks_of_each_read_alone(versions: list[list[str]]) -> None:
+    parser = VersionParser()
+    for data in ("".join(pieces).encode() for pieces in versions):
+        together, alone = parser.parse(data), parse(data)
+        assert not isinstance(together, Unreadable)
+        assert isinstance(alone, Document)
+        assert together.preamble == alone.preamble
+        assert [Block(block.text, block.entry) for block in together.blocks] == list(alone.blocks)
+        assert [block.body for block in together.blocks] == [block.body for block in alone.blocks]
+
+
+@pytest.mark.parametrize("block", BLOCKS)
+def test_whether_an_entry_begins_is_known_without_reading_it(block: str) -> None:
+    assert forms.begins_entry(block, 0) is (forms.match_entry(block, 0) is not None)
 
 
 @law

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from datetime import date
 
 import pytest
@@ -211,7 +210,7 @@ def test_an_opaque_block_is_never_edited() -> None:
 
 def parse_block_as(block: Block, form: Form) -> Block:
     assert block.entry
-    return Block(block.text, replace(block.entry, form=form))
+    return Block(block.text, block.entry._replace(form=form))
 
 
 def _changes_only(name: str, before: Block, after: Block, value: object) -> None:
@@ -229,5 +228,5 @@ def _without(name: str, block: Block, entry: Entry) -> tuple[Entry, str, list[tu
     verified = None if name == "verified" else entry.verified
     confidence = None if name == "confidence" else entry.confidence
     layer = None if name == "layer" else entry.layer
-    neutral = replace(entry, body=Span(0, 0), fields=(), verified=verified, confidence=confidence, layer=layer)
+    neutral = entry._replace(body=Span(0, 0), fields=(), verified=verified, confidence=confidence, layer=layer)
     return neutral, body, fields

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -71,6 +72,22 @@ def test_it_loads_little_because_git_starts_it_for_each_file() -> None:
         )
     }  # fmt: skip
     assert loaded & {"click", "difflib", "hashlib", "json", "sqlite3", "subprocess", "structlog"} == set()
+
+
+@pytest.mark.parametrize("closed", ["", ">&- 2>&-"])
+def test_the_process_ends_with_the_code_of_the_merge(tmp_path: Path, closed: str) -> None:
+    def run(ours: str, theirs: str, *more: str) -> tuple[int, str]:
+        for name, text in (("O", file_of(A)), ("A", ours), ("B", theirs)):
+            (tmp_path / name).write_text(text)
+        words = shlex.join([sys.executable, "-m", "echod", "merge-driver", "O", "A", "B", *more])
+        code = subprocess.run(
+            f"{words} {closed}", shell=True, cwd=tmp_path, stderr=subprocess.PIPE, check=False
+        ).returncode
+        return code, (tmp_path / "A").read_text()
+
+    assert run(file_of(A, B), file_of(A, C), "7", ECHO) == (0, file_of(A, B, C))
+    assert run(file_of(entry("alpha", "Now.")), file_of(entry("alpha", "Later.")), "7", ECHO)[0] == 1
+    assert run(file_of(A, B), file_of(A, C)) == (2, file_of(A, B))
 
 
 def test_archives_are_united(tmp_path: Path) -> None:

@@ -342,7 +342,7 @@ def _apply_findings(
     }
     before = _ids_by_index(old, entry_ids(role, document))
     indexes = [*(index for index in old if index not in superseded), *added, *superseded_findings]
-    ids = _ids_by_index(indexes, entry_ids(role, replace(after, blocks=(*after.blocks, *superseded_findings.values()))))
+    ids = _ids_by_index(indexes, entry_ids(role, after.with_blocks([*after.blocks, *superseded_findings.values()])))
     return _ConsolidatedDocument(
         after=after,
         ids={**before, **ids},
@@ -353,8 +353,7 @@ def _apply_findings(
 
 def _without_entries(document: Document, matcher: FindingMatcher, superseded: Collection[int]) -> Document:
     """Return the old file with refreshed entries, and without superseded ones."""
-    blocks = tuple(block for index, block in enumerate(matcher.blocks) if index not in superseded)
-    return replace(document, blocks=blocks)
+    return document.with_blocks(block for index, block in enumerate(matcher.blocks) if index not in superseded)
 
 
 def _ids_by_index(indexes: Collection[int], ids: Collection[str | None]) -> dict[int, str]:

@@ -19,7 +19,6 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
@@ -236,7 +235,7 @@ def upgrade_pack(base: Document | None, current: Document, new: Document, stack:
     """
     if base is None:
         pack_blocks = tuple(block for block in current.blocks if is_from_pack(block.entry, stack))
-        base = Document(current.preamble, pack_blocks)
+        base = current.with_blocks(pack_blocks)
     successors = _pack_blocks_by_title(new, stack)
     pairs = align(base.blocks, current.blocks)
     replaced = {title: block for title, block in _pack_blocks_by_title(base, stack).items() if title in successors}
@@ -279,7 +278,7 @@ def _with_new_headings(
         title = normalize_title(old.entry.title) if old.entry else ""
         if replaced.get(title) is old:
             blocks[position] = _with_new_heading(blocks[position], old, successors[title])
-    return replace(document, blocks=tuple(blocks))
+    return document.with_blocks(blocks)
 
 
 def _with_new_heading(block: Block, old: Block, new: Block) -> Block:

@@ -415,4 +415,4 @@ def without_forgotten(merged: Document, side: Document, forgotten: Collection[Id
     def stays(block: Block) -> bool:
         return block.entry is None or (parts := entry_signature(block).id_parts) in kept or parts not in forgotten
 
-    return Document(merged.preamble, tuple(block for block in merged.blocks if stays(block)))
+    return merged.with_blocks(block for block in merged.blocks if stays(block))

@@ -9,7 +9,6 @@ and a pinned entry is unchanged.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
@@ -79,7 +78,7 @@ def change_layer(role: str, document: Document, entry_id: str, layer: Layer) -> 
     )
     if blocks == document.blocks:
         return document
-    return _check_round_trip(replace(document, blocks=blocks))
+    return _check_round_trip(document.with_blocks(blocks))
 
 
 def change_verified(role: str, document: Document, entry_id: str, day: date) -> Document | EditRefusal:
@@ -96,7 +95,7 @@ def change_verified(role: str, document: Document, entry_id: str, day: date) -> 
     )
     if blocks == document.blocks:
         return document
-    return _check_round_trip(replace(document, blocks=blocks))
+    return _check_round_trip(document.with_blocks(blocks))
 
 
 def remove_entries(
@@ -107,7 +106,7 @@ def remove_entries(
         return missing
     pairs = list(zip(entry_ids(role, document), document.blocks, strict=True))
     remaining = tuple(block for block_id, block in pairs if block_id not in ids_to_remove)
-    after = _check_round_trip(replace(document, blocks=remaining))
+    after = _check_round_trip(document.with_blocks(remaining))
     if isinstance(after, EditRefusal):
         return after
     archived = tuple(
@@ -131,7 +130,7 @@ def restore_entry(role: str, document: Document, archived: ArchivedEntry) -> Res
         before = document.blocks[condensed_index].text
         full = Block(archived.text.rstrip() + before[len(before.rstrip()) :], None)  # the blank lines below it stay
         blocks = (*document.blocks[:condensed_index], full, *document.blocks[condensed_index + 1 :])
-        after, position = _parse_or_none(replace(document, blocks=blocks).render()), condensed_index
+        after, position = _parse_or_none(document.with_blocks(blocks).render()), condensed_index
     contents[position : position + (condensed_index is not None)] = [restored_content]
     if after is None or block_contents(after) != contents:
         return EditRefusal(_UNCLOSED_BLOCK)
@@ -212,7 +211,7 @@ def plan_promotion(role: str, document: Document, facts: Facts, policy: PolicySe
     chosen = {s.index: s for s in promotable if reasons[s.index] is None}
     blocks = enumerate(document.blocks)
     new_blocks = tuple(with_layer(block, Layer.INSCRIBED) if index in chosen else block for index, block in blocks)
-    after = replace(document, blocks=new_blocks)
+    after = document.with_blocks(new_blocks)
     if not round_trips(after):
         reasons |= dict.fromkeys(chosen, "the file would no longer read the same")
         chosen = {}

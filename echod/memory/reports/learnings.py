@@ -395,7 +395,7 @@ def with_learnings(
             replaced.append(old)
             blocks[index] = None if has_candidates else block
             new += [dated] if has_candidates else []  # so that it stays behind the flaws
-    changed = replace(document, blocks=tuple(block for block in blocks if block is not None))
+    changed = document.with_blocks(block for block in blocks if block is not None)
     if (replaced or refreshed) and not round_trips(changed):
         raise ComposeError("A code block or comment that is never closed in this file would swallow the new entries.")
     after = with_entries(changed, new) if new else changed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, timedelta
 
 from hypothesis import HealthCheck, given, settings
@@ -216,7 +215,7 @@ def test_grouping_keeps_every_reference_and_makes_the_file_no_larger(document: D
 @given(knowledge_files(), st.randoms(use_true_random=False))
 def test_groups_do_not_depend_on_the_order_of_the_file(document: Document, random: object) -> None:
     entries = [block for block in document.blocks if block.entry]
-    closed = [replace(block, text=block.text.rstrip("\n") + "\n\n") for block in entries]
+    closed = [block._replace(text=block.text.rstrip("\n") + "\n\n") for block in entries]
     one = parse_document("".join(block.text for block in closed).encode())
     getattr(random, "shuffle")(closed)  # noqa: B009 - hypothesis' random has no public type
     other = parse_document("".join(block.text for block in closed).encode())

@@ -472,7 +472,7 @@ def test_a_pruned_file_says_where_the_rest_is_once() -> None:
 
     once = pruned_document(prune_plan(document))
     more = memory_document(*(block.text for block in once.blocks), *(entry(f"b{n}") for n in range(9)))
-    twice = pruned_document(prune_plan(replace(more, preamble=once.preamble)))
+    twice = pruned_document(prune_plan(Document(once.preamble, more.blocks)))
 
     assert once.preamble.count(POINTER) == twice.preamble.count(POINTER) == 1
     assert all(name in POINTER for name in ("knowledge.md", "archive/", "echod search"))
