@@ -20,7 +20,8 @@ from tests.packaging.wheel import ROOT, PackagingError, build, check_wheel, find
 from tests.packaging.wheel import main as check_wheels
 
 TAG = f"v{echod.__version__}"
-_RELEASED = re.compile(r"^## (\d+\.\d+\.\d+) \((\d{4}-\d{2}-\d{2})\)$", re.MULTILINE)
+_RELEASED = re.compile(r"## (\d+\.\d+\.\d+) \(\d{4}-\d{2}-\d{2}\)")
+_VERSION = re.compile(r"## (\d+\.\d+\.\d+) \((?:\d{4}-\d{2}-\d{2}|unreleased)\)")
 
 
 class Step(NamedTuple):
@@ -44,12 +45,18 @@ def check_tag() -> str:
 
 
 def check_changelog(text: str, version: str) -> str:
-    """Return what is wrong with the first heading of the changelog, which names the version and the day."""
-    first = _RELEASED.search(text)
-    heading = next((line for line in text.splitlines() if line.startswith("## ")), "")
-    if first is None or first[0] != heading or first[1] != version:
-        return f"CHANGELOG.md begins with {heading!r}. Replace it with: ## {version} (YYYY-MM-DD)"
-    return ""
+    """Return what is wrong with the first heading of the changelog, which names the version."""
+    heading = _first_heading(text)
+    found = _VERSION.fullmatch(heading)
+    return "" if found and found[1] == version else f"CHANGELOG.md begins with {heading!r}, not with {version}."
+
+
+def check_day(text: str, version: str) -> str:
+    """Return what is wrong with the day in the first heading of the changelog, which a published version has."""
+    heading = _first_heading(text)
+    if (found := _RELEASED.fullmatch(heading)) and found[1] == version:
+        return ""
+    return f"CHANGELOG.md begins with {heading!r}. Replace it with: ## {version} (YYYY-MM-DD)"
 
 
 def check_distributions() -> str:
@@ -88,21 +95,24 @@ def check_installation() -> str:
 STEPS = (
     Step("the checkout is a clean main", check_tree),
     Step(f"the tag {TAG} is new", check_tag),
-    Step(
-        "the changelog has the version and the day", lambda: check_changelog(_read("CHANGELOG.md"), echod.__version__)
-    ),
+    Step("the changelog has the version", lambda: check_changelog(_read("CHANGELOG.md"), echod.__version__)),
     Step("style, types and imports", check_make("lint")),
     Step("the documentation builds", check_make("docs")),
     Step("both distributions are complete and equal", check_distributions),
     Step("the distributions install and work", check_installation),
     Step("the tests pass", check_make("test-all")),
 )
+"""All that can be true before the day of the release."""
+
+PUBLISHED = (Step("the changelog has the day", lambda: check_day(_read("CHANGELOG.md"), echod.__version__)),)
+"""What only a release needs. These are quick, so they come first."""
 
 
 def main(*, publish: bool) -> int:
     """Walk through the checklist to its end. Return 1 if a step is not done."""
     open_steps = 0
-    for step in STEPS:
+    steps = (*PUBLISHED, *STEPS) if publish else STEPS
+    for step in steps:
         print(f"{step.name} ... ", end="", flush=True)
         try:
             problem = step.check()
@@ -111,7 +121,7 @@ def main(*, publish: bool) -> int:
         print(problem or "ok")
         open_steps += bool(problem)
     if open_steps:
-        print(f"\n{open_steps} of {len(STEPS)} steps are open. Nothing was tagged.")
+        print(f"\n{open_steps} of {len(steps)} steps are open. Nothing was tagged.")
         return 1
     commands = [
         ["git", "tag", "--sign", TAG, "--message", f"echod {echod.__version__}"],
@@ -122,7 +132,13 @@ def main(*, publish: bool) -> int:
             subprocess.run(command, cwd=ROOT, check=True)
         else:
             print(f"would run: {' '.join(command)}")
+    if not publish and (missing := check_day(_read("CHANGELOG.md"), echod.__version__)):
+        print(f"Before that: {missing}")
     return 0
+
+
+def _first_heading(text: str) -> str:
+    return next((line for line in text.splitlines() if line.startswith("## ")), "")
 
 
 def _list_files(directory: Path) -> set[str]:

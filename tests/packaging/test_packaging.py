@@ -13,7 +13,7 @@ import pytest
 import yaml
 
 import echod
-from tests.packaging.release import check_changelog
+from tests.packaging.release import check_changelog, check_day
 from tests.packaging.wheel import MANUAL, MINOR_VERSIONS, REQUIRED_FILES, ROOT, PackagingError, check_wheel
 
 WORKFLOWS = sorted((ROOT / ".github/workflows").glob("*.yml"))
@@ -80,17 +80,19 @@ def test_a_relative_link_leads_to_a_file_and_from_the_site_to_one_of_its_pages(p
 
 
 @pytest.mark.parametrize(
-    ("text", "ok"),
+    ("text", "has_version", "has_day"),
     [
-        ("# Changelog\n\n## 1.2.3 (2026-11-28)\n\n- x\n", True),
-        ("# Changelog\n\n## 1.2.3 (unreleased)\n", False),
-        ("# Changelog\n\n## 1.2.4 (2026-11-28)\n", False),
-        ("# Changelog\n\n## Next\n\n## 1.2.3 (2026-11-28)\n", False),
-        ("# Changelog\n", False),
+        ("# Changelog\n\n## 1.2.3 (2026-11-28)\n\n- x\n", True, True),
+        ("# Changelog\n\n## 1.2.3 (unreleased)\n", True, False),
+        ("# Changelog\n\n## 1.2.3 (soon)\n", False, False),
+        ("# Changelog\n\n## 1.2.4 (2026-11-28)\n", False, False),
+        ("# Changelog\n\n## Next\n\n## 1.2.3 (2026-11-28)\n", False, False),
+        ("# Changelog\n", False, False),
     ],
 )
-def test_a_release_needs_a_changelog_with_its_version_and_day(text: str, *, ok: bool) -> None:
-    assert (check_changelog(text, "1.2.3") == "") is ok
+def test_a_release_needs_a_changelog_with_its_version_and_day(text: str, *, has_version: bool, has_day: bool) -> None:
+    assert (check_changelog(text, "1.2.3") == "") is has_version
+    assert (check_day(text, "1.2.3") == "") is has_day
 
 
 @pytest.mark.parametrize("change", ["complete", "missing", "foreign"])
