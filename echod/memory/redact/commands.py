@@ -259,7 +259,7 @@ _PIPED = (
         rf"(?:(?<=[ \t<])[\"']?[\w.-]{{1,64}}:(?P<login>[^\s\"'`|\uffff]{{3,128}})|{_VALUE})"
     ),
     re.compile(
-        rf"(?:--password-file|\bsecrets?[ \t]+create[ \t]+[^\n<\uffff]{{1,80}})(?:=|[ \t]*)"
+        rf"(?:--password-file|\bsecrets?[ \t]{{1,8}}create[ \t]{{1,8}}[^\s<\uffff][^\n<\uffff]{{0,79}})(?:=|[ \t]{{0,8}})"
         rf"<\([ \t]*(?:echo|printf)[ \t]+{_VALUE}"
     ),
 )
