@@ -259,8 +259,8 @@ _PIPED = (
         rf"(?:(?<=[ \t<])[\"']?[\w.-]{{1,64}}:(?P<login>[^\s\"'`|\uffff]{{3,128}})|{_VALUE})"
     ),
     re.compile(
-        rf"(?:--password-file|\bsecrets?[ \t]{{1,8}}create[ \t]{{1,8}}[^\s<\uffff][^\n<\uffff]{{0,79}})(?:=|[ \t]{{0,8}})"
-        rf"<\([ \t]*(?:echo|printf)[ \t]+{_VALUE}"
+        rf"(?:--password-file|\bsecrets?[ \t]{{1,8}}create[ \t]{{1,8}}[^\s<\uffff][^\n<\uffff]{{0,79}})"
+        rf"(?:=|[ \t]{{0,8}})<\([ \t]*(?:echo|printf)[ \t]+{_VALUE}"
     ),
 )
 # A login behind an option of a program that is not known, if the password can be nothing else.
