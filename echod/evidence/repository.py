@@ -446,7 +446,7 @@ class ProjectFiles:
     ) -> tuple[ProjectFile, ...]:
         """Return the files that may have the lines of a missing file now, the most likely first.
 
-        A file of which it is known that it `is_unchanged` since then is none of them.
+        A file that is known to be unchanged since then (`is_unchanged`) is none of them.
         """
         folder = path.rpartition("/")[0]
         stem, ending = _split_name(path.rpartition("/")[2])
