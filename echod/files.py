@@ -17,14 +17,17 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import os
 import stat
 from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeAlias, TypeVar
 
+from echod.lazy_imports import lazy_imports
 from echod.paths import PRIVATE_FILE_MODE, make_private_directory
+
+with lazy_imports(__name__):
+    import hashlib
 
 FileVersion: TypeAlias = tuple[int, int, int, int]
 """Inode, size in bytes, modification time and change time (both in nanoseconds). No tool can set back the last one."""
