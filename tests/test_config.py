@@ -8,8 +8,7 @@ import pytest
 from echod.errors import ConfigurationError, ExitCode
 from echod.memory.policy import DEFAULT_POLICY
 from echod.settings import loader, schema
-from echod.settings.effective import unknown_variable_warnings
-from echod.settings.schema import Settings
+from echod.settings.schema import Settings, unknown_variable_warnings
 
 
 def load(tmp_path: Path, text: str, **environ: str) -> Settings:

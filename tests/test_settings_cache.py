@@ -14,9 +14,8 @@ import pytest
 
 from echod.errors import ConfigurationError
 from echod.files import file_version
-from echod.settings import effective, schema
-from echod.settings.effective import check_in_child, check_in_process, effective_settings
-from echod.settings.schema import Settings
+from echod.settings import schema
+from echod.settings.schema import Settings, check_in_child, check_in_process, effective_settings
 from tests.support import Home
 
 
@@ -35,7 +34,7 @@ class Household:
 
     def settle(self) -> None:
         """Wait until the file's change time is older than a tick of the clock."""
-        while effective._may_change_unnoticed(effective._cache_key(self.file, {})):
+        while schema._may_change_unnoticed(schema._cache_key(self.file, {})):
             time.sleep(0.01)
 
     def load(self, environ: Mapping[str, str] | None = None) -> Settings:
@@ -183,7 +182,7 @@ def test_a_cache_that_cannot_be_trusted_is_ignored(household: Household, spoil: 
 
 def test_a_cache_of_another_user_is_ignored(household: Household, monkeypatch: pytest.MonkeyPatch) -> None:
     household.load()
-    monkeypatch.setattr("echod.settings.effective.os.getuid", lambda: household.cache.stat().st_uid + 1)
+    monkeypatch.setattr("echod.settings.schema.os.getuid", lambda: household.cache.stat().st_uid + 1)
 
     household.load()
 
@@ -283,6 +282,6 @@ class TestInChild:
     def test_a_child_that_cannot_start_is_replaced_by_a_check_here(
         self, household: Household, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr("echod.settings.effective.sys.executable", "/nowhere/python")
+        monkeypatch.setattr("echod.settings.schema.sys.executable", "/nowhere/python")
 
         assert check_in_child(household.file, {}).max_attempts == 7

@@ -27,8 +27,7 @@ from echod.paths import is_utf8, not_utf8_message
 from echod.projects.discovery import ProjectLocator
 from echod.runtime.heartbeat import DaemonState, Liveness, read_liveness, write_wake_file
 from echod.runtime.locks import paths_of_running_daemon
-from echod.settings.effective import check_in_child, check_in_process, effective_settings, settings_warnings
-from echod.settings.schema import Settings
+from echod.settings.schema import Settings, check_in_child, check_in_process, effective_settings, settings_warnings
 from echod.store import layout
 from echod.store.layout import Store, find_linked_stores
 

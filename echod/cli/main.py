@@ -35,7 +35,7 @@ def main() -> NoReturn:
             if stream is not None:
                 stream.flush()
         os._exit(code)  # nothing is open, and tidying up the modules takes longer than reading the three files
-    from echod.cli.output import SafeTextOutput, print_error, run, write_crash_report
+    from echod.cli.output import SafeTextOutput, print_error, write_crash_report
     from echod.errors import EchodError, ExitCode
 
     _open_missing_streams()
@@ -44,6 +44,8 @@ def main() -> NoReturn:
     # structlog imports rich, if installed, to format tracebacks that are never printed here.
     sys.modules["rich"] = None  # type: ignore[assignment]
     try:
+        from echod.cli.app import run
+
         is_search = sys.argv[1:2] == ["search"]
         if is_search:
             import gc

@@ -25,8 +25,7 @@ from echod.service.base import ServiceError, build_service_config
 from echod.service.factory import create_service
 from echod.service.paths import recovery_hint, restart_hint, service_file
 from echod.settings import loader
-from echod.settings.effective import unknown_variable_warnings
-from echod.settings.schema import Settings
+from echod.settings.schema import Settings, unknown_variable_warnings
 from echod.state.database import Database, DatabaseDamagedError
 from echod.state.repair import check_integrity, list_damaged_copies
 from echod.store.layout import Store

@@ -10,8 +10,8 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.evidence.verifier import CheckedCitation, EvidenceVerifier
-from echod.memory.evidence.citations import parse_citation
 from echod.memory.evidence.compare import EvidenceState
+from echod.memory.evidence.fingerprint import parse_citation
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.text import body_references, evidence_references
 from echod.memory.model import Document, Entry

@@ -29,14 +29,15 @@ from echod.evidence.repository import (
     find_repository,
     name_likeness,
 )
-from echod.memory.evidence.citations import CitedPlace, parse_citation
 from echod.memory.evidence.compare import EvidenceState, Located, contains, locate
 from echod.memory.evidence.fingerprint import (
     CHECKSUM_BYTES,
     TOKEN_BYTES,
+    CitedPlace,
     Fingerprint,
     TokenizedFile,
     line_sums,
+    parse_citation,
     read_content,
     read_sketch,
     similarity,

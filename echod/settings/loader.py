@@ -1,7 +1,7 @@
 """Check the settings: a TOML file, then `ECHOD_*` variables, which win.
 
 The pydantic model is derived from the declarations in `echod.settings.schema`. Unknown keys are errors with file, line
-and the setting that was probably meant; unknown variables are warnings (`effective`). Run as a program, the module
+and the setting that was probably meant; unknown variables are warnings (`schema`). Run as a program, the module
 checks for another process. Loading it takes some 170 ms, so it is imported only where something has to be checked.
 """
 
@@ -365,7 +365,7 @@ def _variable_for(keys: tuple[str, ...], environ: Mapping[str, str]) -> str | No
 
 
 def main() -> None:
-    """Check the settings file that the first argument names, for `effective.check_in_child`; the result is JSON."""
+    """Check the settings file that the first argument names, for `schema.check_in_child`; the result is JSON."""
     try:
         answer: dict[str, Any] = {"settings": schema.to_plain(load_settings(Path(sys.argv[1]), os.environ))}
     except ConfigurationError as error:

@@ -43,6 +43,15 @@ class Desk:
         file.write_text(text)
         return file
 
+    def remove_committed(self, path: str) -> None:
+        """Remove a file that the project's repository has."""
+        file = self.project / path
+        file.parent.mkdir(parents=True)
+        file.write_text("one\n\ntwo\nthree\n")
+        for words in (["init", "-q"], ["add", path], ["commit", "-q", "-m", "begin"]):
+            subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", *words], cwd=self.project, check=True)
+        file.unlink()
+
     def run(self, *words: object) -> str:
         assert run_command_line([str(word) for word in words]) == 0
         return self._capsys.readouterr().out
@@ -61,6 +70,8 @@ def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capture
 
 
 def test_a_result_has_the_fields_of_the_contract(desk: Desk) -> None:
+    desk.remove_committed("src/cache.py")
+
     report = desk.json("search", "walnut", "cache")
 
     assert next(iter(report)) == "schema"
@@ -217,7 +228,7 @@ def test_a_brief_runs_nothing_that_a_repository_brings_along(desk: Desk, tmp_pat
 
 
 def test_a_brief_names_conflicts_and_evidence_that_is_gone(desk: Desk) -> None:
-    (desk.project / "src").mkdir()
+    desk.remove_committed("src/cache.py")
     desk.write(
         desk.project, "workers", entry("Walnut timeout", "The walnut timeout is 5 seconds for every walnut call.")
     )

@@ -11,7 +11,7 @@ import pytest
 
 from echod.app.found_evidence import EvidenceReader
 from echod.evidence.verifier import EvidenceVerifier
-from echod.memory.evidence.citations import parse_citation
+from echod.memory.evidence.fingerprint import parse_citation
 from echod.paths import Paths
 from echod.search.finder import FoundDocument
 from echod.state.database import Database
