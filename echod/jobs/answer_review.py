@@ -83,8 +83,9 @@ def run(resources: JobResources, item: OpenReviewItem, answer: ReviewAnswer) -> 
 
 
 def _restore_removed(context: JobContext, entries: Sequence[str]) -> JobOutcome:
-    """Restore the newest archived text of each entry."""
-    copies = {c.entry.id: c.entry for c in list_archived_entries(context.session.role) if c.entry.text}
+    """Restore the newest archived text of each entry of the memory file. A knowledge file may have had the same ids."""
+    archived = [copy.entry for copy in list_archived_entries(context.session.role)]
+    copies = {entry.id: entry for entry in archived if entry.text and entry.file == layout.MEMORY}
     missing = [entry for entry in entries if entry not in copies]
     if missing:
         return JobBlocked(f"the archive has no {' and no '.join(missing)} any more")

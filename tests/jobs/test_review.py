@@ -6,7 +6,7 @@ import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date, timedelta
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,7 @@ from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidatio
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import PolicySettings, read_archive
+from echod.memory.policy import PolicySettings, read_archive, render_archived_entries
 from echod.projects.settings import MaintenancePolicy
 from echod.state.database import Database
 from echod.state.decisions import ReviewAnswer
@@ -35,7 +35,7 @@ from echod.store.changes import no_gate
 from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
 from echod.store.errors import EngineLimits
-from echod.store.layout import Role, Store, list_roles
+from echod.store.layout import KNOWLEDGE, Role, Store, list_roles
 from tests.life.files import MEMORY_HEADER, TODAY, crowded_memory, learning_text, protected_entries
 
 POLICY = PolicySettings(memory_line_limit=100)
@@ -645,6 +645,18 @@ class TestEntriesThatAnotherProgramRemoved:
         assert site.items() == ()
         site.undo()
         assert site.memory == before
+
+    def test_come_back_into_the_memory_file_whatever_was_archived_of_the_knowledge_file(self, site: ReviewSite) -> None:
+        item = self.notice(site)
+        assert isinstance(item.subject, RemovedEntries)
+        copies = {copy.entry.id: copy.entry for copy in list_archived_entries(site.role)}
+        newer = [replace(copies[entry], file=KNOWLEDGE, day=TODAY) for entry in item.subject.entries]
+        with (site.role.path / f"archive/pruned-{TODAY.year}.md").open("ab") as file:
+            file.write(render_archived_entries(newer, site.jobs + 1))
+
+        site.answer(item, ReviewAnswer.ACCEPTED)
+
+        assert {"sockets leak", "the queue drops rows", "money is in cents"} <= site.ids().keys()
 
     @pytest.mark.parametrize("answer", [ReviewAnswer.REJECTED, ReviewAnswer.DISMISSED])
     def test_stay_away_otherwise(self, site: ReviewSite, answer: ReviewAnswer) -> None:
