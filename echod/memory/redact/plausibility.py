@@ -272,7 +272,6 @@ _MIN_RANDOM_RUN_LENGTH = 10  # a shorter random run without separators may as we
 _WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _MIN_SECRET_LENGTH = 8
-_MIN_STRANGE_LENGTH = 8
 _MIN_LENGTH = {
     NameStrength.PASSPHRASE: 3,
     NameStrength.PASSWORD: 3,
@@ -446,8 +445,7 @@ def is_strange(value: str) -> bool:
     """Return whether a value is hardly a name: it mixes letters with digits and looks random, or has signs as well."""
     if not is_strong_password(value) or is_placeholder(value) or is_url_or_path(value):
         return False
-    has_signs = any(sign in value for sign in "!#$%^&*+?~=@")
-    return has_signs or looks_random(value, min_length=_MIN_STRANGE_LENGTH)
+    return not _SYMBOLS.isdisjoint(value) or looks_random(value, min_length=_MIN_SECRET_LENGTH)
 
 
 def _is_false_positive(value: str, context: ValueContext) -> bool:
