@@ -199,9 +199,9 @@ def restore(context: JobContext, archived: Sequence[ArchivedEntry]) -> JobOutcom
         file = read_target_file(view, archived[0])
         if file is None:
             return knowledge_unavailable(view, context.clock()) or JobBlocked(f"{target} cannot be read")
-        data, done, appends = file, list[Restoration](), list[Append]()
+        current, done, appends = file, list[Restoration](), list[Append]()
         for entry in archived:
-            restoration = plan_restoration(view, data, entry)
+            restoration = plan_restoration(view, current, entry)
             if isinstance(restoration, AlreadyRestored) and len(archived) > 1:
                 continue
             if isinstance(restoration, EditRefusal):
@@ -213,7 +213,7 @@ def restore(context: JobContext, archived: Sequence[ArchivedEntry]) -> JobOutcom
             appends += append_short_form(view.role, restoration.condensed_text, today)
             appends += append_removed(view.role, today, [marker], context.job_id)
             done.append(restoration)
-            data = replace(data, data=restoration.document.render())
+            current = replace(current, data=restoration.document.render())
         if not done:
             return JobDone("all of them are in the memory already", changed=False)
         document, ids = done[-1].document, [restoration.id for restoration in done]
@@ -330,12 +330,15 @@ def plan_elevation(
     return elevate_entry(document, ElevationRequest(block, source.store.project.name, source.name, domain, today))
 
 
-MAX_FILES = 50
+MAX_SCRUBBED_FILES = 50
 """The number of files of a role that one commit changes."""
 
 
 def scrub(context: JobContext, files: Iterable[ScanCandidate], *, include_protected: bool) -> JobOutcome:
-    """Remove the secrets from at most `MAX_FILES` files of the role; from etched entries and notes only on request."""
+    """Remove the secrets from at most `MAX_SCRUBBED_FILES` files of the role.
+
+    Etched entries and notes are changed only with `include_protected`.
+    """
     session, candidates = context.session, tuple(files)
 
     def plan() -> Proposal | JobOutcome:

@@ -125,8 +125,8 @@ def _batches(
         if not is_own_name(file.file.path.name) and file.needs_scrub(include_protected=include_protected):
             files_by_role.setdefault(file.file.role, []).append(file.file)
     for role, candidates in files_by_role.items():
-        for start in range(0, len(candidates), manual.MAX_FILES):
-            yield role, tuple(candidates[start : start + manual.MAX_FILES])
+        for start in range(0, len(candidates), manual.MAX_SCRUBBED_FILES):
+            yield role, tuple(candidates[start : start + manual.MAX_SCRUBBED_FILES])
 
 
 def _run_job(
