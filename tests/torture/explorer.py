@@ -40,6 +40,10 @@ class Tally:
             self.wrong[problem] += 1
             self.examples.setdefault(problem, name)
 
+    def row(self, title: str) -> str:
+        """Return the results as a line of a table."""
+        return f"{title:44}{self.schedules:7} schedules{self.wrong.total():7} wrong{self.kills:7} kills"
+
 
 ProjectFactory = Callable[[Path], StressProject]
 """Creates a project with the tests' own service, or one with the product's jobs."""

@@ -127,5 +127,5 @@ ROWS: dict[str, Callable[[Path], Tally]] = {
 def test_every_disturbance(base: Path, title: str) -> None:
     tally = ROWS[title](base)
 
-    print(f"\n{title:34}{tally.schedules:7} schedules{sum(tally.wrong.values()):7} wrong")
+    print(f"\n{tally.row(title)}")
     assert not tally.wrong, tally.examples

@@ -247,7 +247,7 @@ def test_every_call_killed_or_failing(base: Path, work: str) -> None:
     total = Tally()
     for how in (_KILL, "error=ENOSPC", "error=EIO", "error=EACCES"):
         tally = inject_faults(base, work, how, syscalls.CHANGING if how == _KILL else _FAILING)
-        print(f"{work:26}{how:18}{tally.schedules:7}{sum(tally.wrong.values()):7}")
+        print(tally.row(f"{work}, {how}"))
         total.wrong += tally.wrong
         total.examples |= tally.examples
 

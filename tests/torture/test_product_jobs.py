@@ -177,5 +177,5 @@ def test_a_long_storm(base: Path, mix: str) -> None:
 
 
 def _judge(title: str, tally: Tally) -> None:
-    print(f"\n{title:26}{tally.schedules:7} schedules{sum(tally.wrong.values()):7} wrong{tally.kills:7} kills")
+    print(f"\n{tally.row(title)}")
     assert not tally.wrong, tally.examples

@@ -142,5 +142,5 @@ def test_every_call_killed_or_failing(base: Path, work: str, how: str) -> None:
 
     tally = inject_faults(base, work, how, step, syscalls.CHANGING if killed else _FAILING)
 
-    print(f"\n{work:26}{how:18}{tally.schedules:7} calls{sum(tally.wrong.values()):7} wrong")
+    print(f"\n{tally.row(f'{work}, {how}')}")
     assert not tally.wrong, tally.examples
