@@ -1,7 +1,9 @@
 """Made-up histories of source files with claims about their lines, and what became of each claim.
 
 Files are lists of functions. Commits edit, move, reformat and delete functions, rename and delete files, and insert
-unrelated ones. The truth is known because the generator follows every function.
+unrelated ones. The truth is known because the generator follows every function. Only where a new function is in the
+place of a deleted one the truth is *doubtful*: by what `docs/evidence.md` says it may be a removal or a replacement. A
+function that was in the file before and was moved there replaces nothing.
 """
 
 from __future__ import annotations
@@ -90,11 +92,15 @@ _VERBS = [
 ]
 
 
+DOUBTFUL = "doubtful"
+
+
 @dataclass(slots=True)
 class MadeFunction:
     """A function: its lines as they are now, and which of its original lines were edited."""
 
     lines: list[str]
+    is_new: bool = False
     is_deleted: bool = False
     edited: set[int] = field(default_factory=set)
     is_reformatted: bool = False
@@ -102,7 +108,7 @@ class MadeFunction:
 
 @dataclass(slots=True)
 class MadeFile:
-    """A file and its functions in order."""
+    """A file and its functions in order. Deleted ones stay in the list, to mark their place."""
 
     path: str
     functions: list[MadeFunction]
@@ -110,7 +116,7 @@ class MadeFile:
 
     def text(self) -> str:
         """Return the content."""
-        return "\n\n".join(["import os", *("\n".join(f.lines) for f in self.functions)]) + "\n"
+        return "\n\n".join(["import os", *("\n".join(f.lines) for f in self.functions if not f.is_deleted)]) + "\n"
 
     def first_line(self, function: MadeFunction) -> int:
         """Return the line on which a function begins."""
@@ -118,8 +124,17 @@ class MadeFile:
         for other in self.functions:
             if other is function:
                 return line
-            line += len(other.lines) + 1
+            line += 0 if other.is_deleted else len(other.lines) + 1
         raise LookupError
+
+    def has_new_beside(self, function: MadeFunction) -> bool:
+        """Return whether a new function is directly beside the place of a deleted one."""
+        at = self.functions.index(function)
+        for side in (self.functions[at + 1 :], self.functions[:at][::-1]):
+            beside = next((other for other in side if not other.is_deleted), None)
+            if beside is not None and beside.is_new:
+                return True
+        return False
 
 
 class Claim(NamedTuple):
@@ -160,8 +175,11 @@ def _claim(
     file: MadeFile, function: MadeFunction, first: int, last: int, begin: int, path: str, before: list[str]
 ) -> Claim:
     cite = f"{path}:{begin + first}-{begin + last}" if last > first else f"{path}:{begin + first}"
-    if file.is_deleted or function.is_deleted:
-        return Claim(cite, "gone", "file deleted" if file.is_deleted else "function deleted")
+    if file.is_deleted:
+        return Claim(cite, "gone", "file deleted")
+    if function.is_deleted:
+        is_doubtful = file.has_new_beside(function)
+        return Claim(cite, DOUBTFUL if is_doubtful else "gone", "function deleted")
     if function.edited & set(range(first, last + 1)):
         return Claim(cite, "changed", "edited")
     what = "reformatted" if function.is_reformatted else "kept"
@@ -197,7 +215,6 @@ def _change(made: list[MadeFile], chance: random.Random) -> None:
                 _edit(function, chance)
             elif kind < 0.055:
                 function.is_deleted = True
-                file.functions.remove(function)
             elif kind < 0.075:
                 file.functions.remove(function)
                 file.functions.insert(chance.randrange(len(file.functions) + 1), function)
@@ -205,7 +222,9 @@ def _change(made: list[MadeFile], chance: random.Random) -> None:
                 function.lines = [part for line in function.lines for part in _wrapped(line)]
                 function.is_reformatted = True
         if chance.random() < 0.15:
-            file.functions.insert(chance.randrange(len(file.functions) + 1), _function(chance))
+            new = _function(chance)
+            new.is_new = True
+            file.functions.insert(chance.randrange(len(file.functions) + 1), new)
 
 
 def _edit(function: MadeFunction, chance: random.Random) -> None:

@@ -10,10 +10,14 @@ The truth knows nothing of how echod compares. It looks at every step of the mai
    the claim in place if it adds half to three times as many lines as it removes, and is not much longer than the claim.
    It removes the claim if it adds nothing. Everything else is *doubtful*.
 4. Lines that were removed and added elsewhere in the same commit were moved: within the file, or out of a file that
-   was removed. Lines that went into another file, while their file is still there, are gone.
+   was removed. Lines that went into another file, while their file is still there, are gone. Lines of a removed file
+   that the commit added to several others, such as imports, are *doubtful*.
 5. At the end: no line left is *gone*. All lines left, alike and together, are *valid* or *moved*. Else *changed*.
 6. A text that its file had exactly once, as whole lines, and has again exactly once, is *valid* or *moved*.
-7. Removed lines that are back, or of which another copy is left in their place, are *doubtful*.
+7. Removed lines that are back, or of which another copy or a similar line is left in their file, are *doubtful*. So
+   are those of a removed file if git finds a quarter of it in a new one (it follows a file from a half on).
+8. Edited lines of which less than a quarter is alike, by letters, and that are not between the same lines, are
+   *doubtful*.
 
 White space, quotes and commas before a closing bracket count for nothing, as `docs/evidence.md` says.
 """
@@ -32,9 +36,7 @@ from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.bench.histories import Claim
-
-DOUBTFUL = "doubtful"
+from tests.bench.histories import DOUBTFUL, Claim
 
 _MAX_FILE_BYTES = 300_000
 _CODE = re.compile(
@@ -44,6 +46,7 @@ _DIFF = (
     "-U3", "-w", "-M", "-l0", "--histogram", "--no-color", "--no-ext-diff", "--no-textconv", "--src-prefix=a/",
     "--dst-prefix=b/",
 )  # fmt: skip
+_SUCCESSOR = "-M25%"
 _MIN_REMOVED, _MIN_STEM = 3, 4
 _LENGTHS = (1, 1, 1, 2, 3, 4, 6, 9, 14, 22)
 _MIN_LETTERS, _MIN_TELLING = 12, 3
@@ -107,6 +110,7 @@ class GitHistory:
     def __init__(self, directory: Path) -> None:
         self.directory = directory
         self._added: dict[Span, frozenset[str]] = {}
+        self._followed: dict[Span, frozenset[str]] = {}
         self._lines: dict[tuple[str, str], list[str] | None] = {}
 
     def ask(self, *words: str) -> str:
@@ -152,6 +156,14 @@ class GitHistory:
             or (min(len(part), len(stem)) >= _MIN_STEM and (part in stem or stem in part))
             for part in self._added[span]
         )
+
+    def has_successor(self, span: Span, path: str) -> bool:
+        """Return whether a new file has a quarter of a file that a span removed, as git counts."""
+        if span not in self._followed:
+            options = (_SUCCESSOR, "-l0", "--name-status", "--diff-filter=R")
+            listed = self.ask("diff", *options, span.base, span.head).splitlines()
+            self._followed[span] = frozenset(line.split("\t")[1] for line in listed)
+        return path in self._followed[span]
 
     def has_line(self, commit: str, text: str) -> bool:
         """Return whether any file of a commit has a line with this text."""
@@ -272,7 +284,7 @@ def make_claims(history: GitHistory, span: Span, count: int, seed: int) -> list[
         texts = lines[first - 1 : last]
         while texts and not texts[-1].strip():
             texts, last = texts[:-1], last - 1
-        if texts and texts[0].strip() and len(re.findall(r"\w", "".join(texts))) >= _MIN_LETTERS:
+        if texts and texts[0].strip() and _letters("".join(texts)) >= _MIN_LETTERS:
             followed[path, first, last] = FollowedClaim(path, first, last, texts)
     claims = list(followed.values())
     for step in steps:
@@ -286,6 +298,8 @@ def _follow(claims: Sequence[FollowedClaim], step: list[FileDiff]) -> None:
         diff = by_path.get(claim.now)
         if diff is not None and claim.left:
             _follow_one(claim, diff, step)
+        elif diff is not None and diff.after:
+            claim.now = diff.after  # where removed lines might be back
 
 
 def _follow_one(claim: FollowedClaim, diff: FileDiff, step: list[FileDiff]) -> None:
@@ -301,8 +315,10 @@ def _follow_one(claim: FollowedClaim, diff: FileDiff, step: list[FileDiff]) -> N
         left += _successors(hunk, line)
     if not left and texts:
         moved = _find_moved(texts, diff, step)
-        if moved is not None:
-            claim.now, claim.left = moved
+        if moved:
+            claim.now, claim.left = next(iter(moved.items()))
+            if len(moved) > 1:
+                claim.doubt = "its lines went into several files"
             return
         reasons = [
             _reason(claim, hunk)
@@ -369,21 +385,31 @@ def _successors(hunk: Hunk, line: int) -> list[int]:
     return [] if best_at is None else [hunk.new + best_at]
 
 
-def _find_moved(texts: list[str], diff: FileDiff, step: list[FileDiff]) -> tuple[str, list[int]] | None:
-    """Return where a commit added lines that it removed: in their file, or elsewhere if it removed the file."""
+def _find_moved(texts: list[str], diff: FileDiff, step: list[FileDiff]) -> dict[str, list[int]]:
+    """Return where a commit added lines that it removed: in their file, or elsewhere if it removed the file.
+
+    A renamed file goes before others, and they count only if it has not the lines.
+    """
     wanted = [_normal(text) for text in texts]
     if sum(map(len, wanted)) < _MIN_MOVED:
-        return None
-    is_under_old_name = diff.after == diff.before
-    for other in (
-        [diff] if is_under_old_name else sorted((one for one in step if one.after), key=lambda o: o is not diff)
-    ):
-        for hunk in other.hunks:
-            added = [(number, _normal(text)) for number, text in enumerate(hunk.added) if _is_telling(text)]
-            for at in range(len(added) - len(wanted) + 1):
-                if [text for _, text in added[at : at + len(wanted)]] == wanted:
-                    return other.after, [hunk.new + number for number, _ in added[at : at + len(wanted)]]
-    return None
+        return {}
+    here = _find_added(wanted, diff) if diff.after else []
+    if here:
+        return {diff.after: here}
+    if diff.after == diff.before:
+        return {}
+    found = {other.after: _find_added(wanted, other) for other in step if other.after}
+    return {path: lines for path, lines in found.items() if lines}
+
+
+def _find_added(wanted: Sequence[str], diff: FileDiff) -> list[int]:
+    """Return the lines at which a commit added a text to a file; none if it did not."""
+    for hunk in diff.hunks:
+        added = [(number, _normal(text)) for number, text in enumerate(hunk.added) if _is_telling(text)]
+        for at in range(len(added) - len(wanted) + 1):
+            if [text for _, text in added[at : at + len(wanted)]] == wanted:
+                return [hunk.new + number for number, _ in added[at : at + len(wanted)]]
+    return []
 
 
 def _judge(claim: FollowedClaim, history: GitHistory, span: Span, before: list[str]) -> Claim:
@@ -414,8 +440,8 @@ def _is_recognisable(claim: FollowedClaim, before: Sequence[str], after: Sequenc
     """Return whether a reader sees that lines are the cited ones: a quarter is alike, or they are at the same place."""
     present = [after[line - 1] for line in claim.left]
     telling = [text for text in claim.texts if _is_telling(text)]
-    alike = sum(any(_ratio(text, other) >= _RECOGNISED for other in present) for text in telling)
-    if alike >= max(1, _MIN_RECOGNISED * len(telling)):
+    alike = [text for text in telling if any(_ratio(text, other) >= _RECOGNISED for other in present)]
+    if alike and sum(map(_letters, alike)) >= _MIN_RECOGNISED * sum(map(_letters, telling)):
         return True
     around = [_nearest(before, claim.first - 1, -1), _nearest(before, claim.last + 1, 1)]
     return around == [_nearest(after, claim.left[0] - 1, -1), _nearest(after, claim.left[-1] + 1, 1)]
@@ -455,6 +481,8 @@ def _judge_gone(claim: FollowedClaim, cite: str, after: list[str] | None, histor
     if claim.end == "file removed":
         if history.lines(span.head, claim.path) is not None:
             return Claim(cite, DOUBTFUL, "the file came back")
+        if history.has_successor(span, claim.path):
+            return Claim(cite, DOUBTFUL, "its file was removed, but a new one is like it")
         if history.has_new_file_like(span, claim.path):
             return Claim(cite, DOUBTFUL, "its file was removed, but another of a similar name was written")
         if any(history.has_line(span.head, text) for text in claim.texts if len(_normal(text)) >= _MIN_MOVED):
@@ -513,9 +541,13 @@ class Code:
         return found
 
 
+def _letters(text: str) -> int:
+    return len(re.findall(r"\w", text))
+
+
 def _is_telling(text: str) -> bool:
     """Return whether a line has more than brackets: without that it cannot be told from others."""
-    return len(re.findall(r"\w", text)) >= _MIN_TELLING
+    return _letters(text) >= _MIN_TELLING
 
 
 def _stem(path: str) -> str:
