@@ -489,6 +489,6 @@ def _is_part(one: str, other: str) -> bool:
 
 
 def _split_name(name: str) -> tuple[str, str]:
-    """Return the name of a file without its ending, in lower case, and the ending."""
-    stem, _, ending = name.rpartition(".")
-    return (stem or name).lower(), ending if stem else ""
+    """Return the name of a file without its ending and a dot that hides it, in lower case, and the ending."""
+    stem, _, ending = name.lstrip(".").rpartition(".")
+    return (stem or ending).lower(), ending if stem else ""

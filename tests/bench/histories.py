@@ -101,6 +101,7 @@ class MadeFunction:
 
     lines: list[str]
     is_new: bool = False
+    is_moved: bool = False
     is_deleted: bool = False
     edited: set[int] = field(default_factory=set)
     is_reformatted: bool = False
@@ -128,12 +129,14 @@ class MadeFile:
         raise LookupError
 
     def has_new_beside(self, function: MadeFunction) -> bool:
-        """Return whether a new function is directly beside the place of a deleted one."""
+        """Return whether a new function is between those that were, and are, around a deleted one."""
         at = self.functions.index(function)
         for side in (self.functions[at + 1 :], self.functions[:at][::-1]):
-            beside = next((other for other in side if not other.is_deleted), None)
-            if beside is not None and beside.is_new:
-                return True
+            for other in side:
+                if other.is_new and not other.is_deleted:
+                    return True
+                if not (other.is_new or other.is_deleted or other.is_moved):
+                    break
         return False
 
 
@@ -216,6 +219,7 @@ def _change(made: list[MadeFile], chance: random.Random) -> None:
             elif kind < 0.055:
                 function.is_deleted = True
             elif kind < 0.075:
+                function.is_moved = True
                 file.functions.remove(function)
                 file.functions.insert(chance.randrange(len(file.functions) + 1), function)
             elif kind < 0.095:

@@ -18,6 +18,8 @@ The truth knows nothing of how echod compares. It looks at every step of the mai
    are those of a removed file if git finds a quarter of it in a new one (it follows a file from a half on).
 8. Edited lines of which less than a quarter is alike, by letters, and that are not between the same lines, are
    *doubtful*.
+9. Fewer than three lines that are in another file, to which git does not follow theirs, are *doubtful* without a line
+   that was beside them: an import, or a call, is in many files.
 
 White space, quotes and commas before a closing bracket count for nothing, as `docs/evidence.md` says.
 """
@@ -53,11 +55,12 @@ _MIN_LETTERS, _MIN_TELLING = 12, 3
 _CLOSERS = frozenset(")]}")
 _SAME_LINE, _RECOGNISED, _ALIKE = 0.6, 0.7, 0.65
 _MIN_RECOGNISED, _MIN_ALIKE = 0.25, 10
-_MIN_MOVED = 20
+_MIN_MOVED, _MIN_BLOCK = 20, 3
 _REWRITTEN = 0.5
 _CONTAINED, _MIN_WORDS = 0.75, 2
 _WORD = re.compile(r"\w+")
 _MAX_PAIRS = 4_000
+_IN_SEVERAL = "its lines went into several files"
 _HUNK = re.compile(r"@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@")
 
 
@@ -111,6 +114,7 @@ class GitHistory:
         self.directory = directory
         self._added: dict[Span, frozenset[str]] = {}
         self._followed: dict[Span, frozenset[str]] = {}
+        self._renamed: dict[Span, dict[str, str]] = {}
         self._lines: dict[tuple[str, str], list[str] | None] = {}
 
     def ask(self, *words: str) -> str:
@@ -164,6 +168,15 @@ class GitHistory:
             listed = self.ask("diff", *options, span.base, span.head).splitlines()
             self._followed[span] = frozenset(line.split("\t")[1] for line in listed)
         return path in self._followed[span]
+
+    def is_renamed(self, span: Span, path: str, now: str) -> bool:
+        """Return whether git follows a file through a span to a name."""
+        if span not in self._renamed:
+            listed = self.ask(
+                "diff", "-M", "-l0", "--name-status", "--diff-filter=R", span.base, span.head
+            ).splitlines()
+            self._renamed[span] = {old: new for _, old, new in (line.split("\t") for line in listed)}
+        return self._renamed[span].get(path) == now
 
     def has_line(self, commit: str, text: str) -> bool:
         """Return whether any file of a commit has a line with this text."""
@@ -318,7 +331,7 @@ def _follow_one(claim: FollowedClaim, diff: FileDiff, step: list[FileDiff]) -> N
         if moved:
             claim.now, claim.left = next(iter(moved.items()))
             if len(moved) > 1:
-                claim.doubt = "its lines went into several files"
+                claim.doubt = _IN_SEVERAL
             return
         reasons = [
             _reason(claim, hunk)
@@ -415,10 +428,16 @@ def _find_added(wanted: Sequence[str], diff: FileDiff) -> list[int]:
 def _judge(claim: FollowedClaim, history: GitHistory, span: Span, before: list[str]) -> Claim:
     cite = f"{claim.path}:{claim.first}-{claim.last}" if claim.last > claim.first else f"{claim.path}:{claim.first}"
     after = history.lines(span.head, claim.now)
+    if claim.doubt == _IN_SEVERAL:
+        return Claim(cite, DOUBTFUL, claim.doubt)
     text = Code(before).text(claim.first, claim.last)
+    is_followed = claim.now == claim.path or history.is_renamed(span, claim.path, claim.now)
     if after is not None and len(text) >= _MIN_MOVED:
         there, then = Code(after).find(text), Code(before).find(text)
         if len(there) == 1 and len(then) == 1:
+            places = range(there[0], there[0] + len(claim.texts))
+            if not is_followed and not _is_recognisable_elsewhere(claim, before, after, places):
+                return Claim(cite, DOUBTFUL, "in another file, without the lines around it")
             same = (claim.now, there[0]) == (claim.path, claim.first)
             return Claim(cite, "valid" if same else "moved", "its text is there")
     if claim.doubt:
@@ -427,6 +446,8 @@ def _judge(claim: FollowedClaim, history: GitHistory, span: Span, before: list[s
         return _judge_gone(claim, cite, after, history, span)
     if after is None:
         return Claim(cite, DOUBTFUL, "followed into a file that is not there")
+    if not is_followed and not _is_recognisable_elsewhere(claim, before, after, claim.left):
+        return Claim(cite, DOUBTFUL, "in another file, without the lines around it")
     first = claim.left[0] - _lines_before_telling(claim.texts, after, claim.left[0])
     if Code(after).begins(first, text, Code(before).after(claim.last)):
         same = (claim.now, first) == (claim.path, claim.first)
@@ -443,8 +464,19 @@ def _is_recognisable(claim: FollowedClaim, before: Sequence[str], after: Sequenc
     alike = [text for text in telling if any(_ratio(text, other) >= _RECOGNISED for other in present)]
     if alike and sum(map(_letters, alike)) >= _MIN_RECOGNISED * sum(map(_letters, telling)):
         return True
-    around = [_nearest(before, claim.first - 1, -1), _nearest(before, claim.last + 1, 1)]
-    return around == [_nearest(after, claim.left[0] - 1, -1), _nearest(after, claim.left[-1] + 1, 1)]
+    return _around(before, claim.first, claim.last) == _around(after, claim.left[0], claim.left[-1])
+
+
+def _is_recognisable_elsewhere(
+    claim: FollowedClaim, before: Sequence[str], after: Sequence[str], left: Sequence[int]
+) -> bool:
+    """Return whether lines in another file are many, or still beside the telling line before or after them."""
+    then, now = _around(before, claim.first, claim.last), _around(after, left[0], left[-1])
+    return len(left) >= _MIN_BLOCK or any(one and one == other for one, other in zip(then, now, strict=True))
+
+
+def _around(lines: Sequence[str], first: int, last: int) -> tuple[str, str]:
+    return _nearest(lines, first - 1, -1), _nearest(lines, last + 1, 1)
 
 
 def _nearest(lines: Sequence[str], line: int, step: int) -> str:

@@ -72,6 +72,64 @@ def test_a_removed_line_is_gone_although_another_one_is_alike(history: History) 
     assert history.check("src/other.py:42", DAY + timedelta(days=1)).state is GONE
 
 
+class TestInAnotherPlace:
+    """Lines that are not between those that were around them may be elsewhere in the file."""
+
+    LINES = distinct_lines(60)
+    CITE = "src/other.py:21-23"
+
+    @pytest.fixture(autouse=True)
+    def _base(self, history: History) -> None:
+        history.write("src/other.py", self.LINES)
+        history.commit()
+
+    def check(self, history: History, lines: list[str]) -> tuple[EvidenceState, str | None]:
+        history.write("src/other.py", lines)
+        return history.check(self.CITE, DAY + timedelta(days=1))[1:3]
+
+    def test_lines_that_were_moved_to_the_place_of_removed_ones_replace_nothing(self, history: History) -> None:
+        lines = self.LINES
+        moved = [*lines[:20], *lines[40:43], *lines[23:40], *lines[43:]]
+        assert self.check(history, moved) == (GONE, None)
+
+    def test_edited_lines_a_little_above_their_place_are_changed(self, history: History) -> None:
+        lines = self.LINES
+        edited = [line.replace("(", "(limit, ") for line in lines[20:23]]
+        assert self.check(history, [*lines[:17], *edited, *lines[17:20], *lines[23:]]) == (
+            CHANGED,
+            "src/other.py:18-20",
+        )
+
+    def test_edited_lines_far_from_their_place_are_changed_by_their_rare_words(self, history: History) -> None:
+        lines = self.LINES
+        edited = [line.replace("(", "(limit, ") for line in lines[20:23]]
+        assert self.check(history, [*lines[:20], *lines[23:], *edited]) == (CHANGED, "src/other.py:58-60")
+
+    def test_new_lines_far_away_of_common_words_are_no_edited_ones(self, history: History) -> None:
+        common = [f"if config is {word}:" for word in ("None", "empty", "small", "large", "other")]
+        lines = [*self.LINES[:20], *common[:3], *self.LINES[23:], *common[3:]]
+        history.write("src/other.py", lines)
+        history.commit()
+        history.write("src/other.py", [*lines[:20], *lines[23:], "", "if config is wrong:", "if config is right:"])
+        assert history.check(self.CITE, DAY + timedelta(days=2)).state is GONE
+
+    def test_a_short_entry_of_a_list_that_was_sorted_is_moved(self, history: History) -> None:
+        names = [f'"{line.partition(".")[0]}",' for line in self.LINES]
+        history.write("src/other.py", names)
+        history.commit()
+        history.write("src/other.py", [*names[:20], *names[21:50], names[20], *names[50:]])
+        assert history.check("src/other.py:21", DAY + timedelta(days=2))[1:3] == (MOVED, "src/other.py:50")
+
+    def test_lines_that_were_joined_with_others_are_changed(self, history: History) -> None:
+        lines = [*self.LINES[:20], "def send(", "self,", "request: Request,", "check: Check,", "):", *self.LINES[20:]]
+        history.write("src/other.py", lines)
+        history.commit()
+        joined = "def send(self, request: Request, timeout: float = 3.0, retries: int = 9, log: Log = ROOT):"
+        history.write("src/other.py", [*lines[:20], joined, *lines[25:]])
+        found = history.check("src/other.py:23-24", DAY + timedelta(days=2))
+        assert found[1:3] == (CHANGED, "src/other.py:21")
+
+
 def test_a_short_line_that_is_left_between_new_ones_is_moved(history: History) -> None:
     lines = distinct_lines(20)
     history.write("src/other.py", [*lines[:10], "try:", *lines[10:]])
@@ -109,6 +167,7 @@ def test_a_renamed_file_is_moved(history: History) -> None:
     [
         ("src/app.js", "src/app.ts"),
         (".github/lock.yml", ".github/lock.yaml"),
+        ("lock.yml", ".lock.yaml"),
         ("app.py", "app/core.py"),
         ("test/test-app.js", "test/app.js"),
     ],

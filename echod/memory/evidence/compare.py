@@ -3,8 +3,9 @@
 1. The tokens of the lines are in the file: *valid* in the cited line, *moved* elsewhere. Short lines, and lines that
    the file has several times, count only together with what was before or after them.
 2. Otherwise the lines around them are aligned with the file, as a diff does, and what is between them decides: some of
-   the lines, edited ones, or others instead of them are *changed*, nothing is *gone*.
-3. Without that place, lines that are in the file once, or the part that has most of their words, are *changed*.
+   the lines, edited ones, or others instead of them are *changed*. Lines that were moved there replace nothing.
+3. Where nothing is between them, the lines may be among the new ones of the file: *moved* as they were, or *changed*.
+4. Without that place, lines that are in the file once, or the part that has most of their words, are *changed*.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from echod.memory.evidence.fingerprint import (
     CONTEXT_TOKENS,
     SIGNS,
     TOKEN_BYTES,
+    CodeLine,
     Fingerprint,
     TokenizedFile,
     Tokens,
@@ -37,7 +39,14 @@ _MIN_CONTEXT_LINES: Final = 4
 """Lines above and below by which the place of edited lines is recognised, if they are not near them."""
 _MAX_GAP: Final = 2
 _LARGE_GAP: Final = 8
-_MIN_SAME_LINE, _MIN_COMMON = 0.5, 2
+_MIN_SAME_LINE, _MIN_COMMON, _MIN_CONTAINED = 0.5, 2, 0.75
+_MIN_SAME_ELSEWHERE, _MIN_COMMON_ELSEWHERE, _MIN_EDITED_ELSEWHERE = 0.6, 3, 0.25
+_MIN_MOVED_TOKENS: Final = 4
+"""Tokens by which cited lines are recognised among the new ones of a file."""
+_NEAR: Final = 8
+"""New lines so near to the place of removed ones may be the edited ones, even without a rare word."""
+_MAX_RARE: Final = 3
+"""How often a rare word is in a file."""
 _MIN_REPLACED: Final = 0.5
 _MAX_COMPARED: Final = 40_000
 _MAX_GROWTH, _MAX_ADDED = 4, 10
@@ -81,12 +90,17 @@ def locate(fingerprint: Fingerprint, content: TokenizedFile) -> Located:
             return Located(EvidenceState.CHANGED, first, last)
         state = EvidenceState.VALID if first == fingerprint.first else EvidenceState.MOVED
         return Located(state, first, last)
-    place = _find_place(fingerprint, content)
-    if (place is None or place.state is EvidenceState.GONE) and fingerprint.tokens in tokens.data:
+    around = _align_around(fingerprint, content)
+    place = _find_place(fingerprint, content, around)
+    if place is not None and place.state is not EvidenceState.GONE:
+        return place
+    if place is not None:
+        elsewhere = _find_moved(fingerprint, content, around) or _find_edited(content, around)
+        if elsewhere is not None:
+            return elsewhere
+    if fingerprint.tokens in tokens.data:
         return Located(EvidenceState.GONE)  # only other copies of them are left
-    if place is None or place.state is EvidenceState.GONE:
-        place = _find_lines(fingerprint, content) or _find_alike(fingerprint, tokens, place)
-    return place
+    return _find_lines(fingerprint, content) or _find_alike(fingerprint, tokens, place)
 
 
 def contains(fingerprint: Fingerprint, content: TokenizedFile) -> bool:
@@ -163,12 +177,43 @@ def _line_span(tokens: Tokens, begin: int, end: int) -> tuple[int, int]:
     return tokens.line_of(begin), tokens.line_of(max(begin, end - 1))
 
 
-def _find_place(fingerprint: Fingerprint, content: TokenizedFile) -> Located | None:
-    """Decide by the lines around the cited ones; None if too few of them are left."""
+class _Around(NamedTuple):
+    """The lines before and after the cited ones, those too, and all pairs of them with lines of the present file.
+
+    The numbers of the lines begin with the first one before. Blank lines do not count.
+    """
+
+    before: Sequence[bytes]
+    cited: Sequence[bytes]
+    after: Sequence[bytes]
+    pairs: Sequence[tuple[int, int]]
+
+    def edges(self, count: int) -> tuple[int, int]:
+        """Return the present lines directly above and below the place of the cited ones, in a file of so many lines."""
+        begin, end = len(self.before), len(self.before) + len(self.cited)
+        above = [there for here, there in self.pairs if here < begin]
+        below = [there for here, there in self.pairs if here >= end]
+        return above[-1] if above else -1, below[0] if below else count
+
+    def new_lines(self, count: int) -> list[int]:
+        """Return which lines of a file of so many are new, as far as it is known what was there before."""
+        first = self.pairs[0][1] if len(self.before) == CONTEXT_LINES and self.pairs else 0
+        last = self.pairs[-1][1] if len(self.after) == CONTEXT_LINES and self.pairs else count
+        paired = {there for _, there in self.pairs}
+        return [number for number in range(first, last) if number not in paired]
+
+
+def _align_around(fingerprint: Fingerprint, content: TokenizedFile) -> _Around:
     before, after = (_split(data) for data in (fingerprint.lines_before, fingerprint.lines_after))
     cited = fingerprint.code_lines()
+    known = [*before, *map(checksum, cited), *after]
+    return _Around(before, cited, after, align(known, [line.checksum for line in content.code_lines]))
+
+
+def _find_place(fingerprint: Fingerprint, content: TokenizedFile, around: _Around) -> Located | None:
+    """Decide by the lines around the cited ones; None if too few of them are left."""
+    before, cited, after, pairs = around
     tokens, lines = content.tokens, content.code_lines
-    pairs = align([*before, *map(checksum, cited), *after], [line.checksum for line in lines])
     begin, end = len(before), len(before) + len(cited)
     above = [pair for pair in pairs if pair[0] < begin]
     below = [pair for pair in pairs if pair[0] >= end]
@@ -184,18 +229,21 @@ def _find_place(fingerprint: Fingerprint, content: TokenizedFile) -> Located | N
     if len(kept) == len(cited) == places[-1] - places[0] + 1:
         first, last = lines[places[0]].number, lines[places[-1]].number
         return Located(EvidenceState.VALID if first == fingerprint.first else EvidenceState.MOVED, first, last)
-    there = [n for n in range(upper[1] + 1, lower[1]) if n not in places]
+    # Lines that were moved here from around the cited ones are no edited ones, and replace nothing.
+    paired = {number for number, _ in pairs}
+    moved = {line for n, line in [*enumerate(before), *enumerate(after, start=end)] if n not in paired}
+    there = [n for n in range(upper[1] + 1, lower[1]) if n not in places and lines[n].checksum not in moved]
     if len(there) > _MAX_GROWTH * replaced + _MAX_ADDED:
         there = []  # far apart: most of it has nothing to do with the cited lines
         if not kept:
             return None
-    texts = {n: tokens.data[lines[n].begin * TOKEN_BYTES : lines[n].end * TOKEN_BYTES] for n in [*places, *there]}
-    missing = [text for n, text in enumerate(cited, start=begin) if n not in kept]
-    edited = [n for n in there if any(_are_alike(text, texts[n]) for text in missing)]
+    words = {n: _words(_text(tokens, lines[n])) for n in [*places, *there]}
+    missing = [_words(line) for n, line in enumerate(cited, start=begin) if n not in kept]
+    edited = [n for n in there if any(_are_alike(own, words[n]) for own in missing)]
     found = sorted([*places, *edited])
-    if sum(_words(texts[n]) for n in found) < max(1, _MIN_KEPT * _words(fingerprint.tokens)):
+    if sum(words[n].total() for n in found) < max(1, _MIN_KEPT * _words(fingerprint.tokens).total()):
         edges = [upper] * bool(above) + [lower] * bool(below)
-        telling = [n for n in places if _is_telling(texts[n])]
+        telling = [n for n in places if words[n]]
         are_many = len(telling) >= max(1, _MIN_KEPT_LINES * sum(map(_is_telling, cited)))
         found = found if are_many or set(telling).intersection(_kept_beside(kept, edges)) else []
     if not found and _is_replaced(len(cited), replaced, len(there)):
@@ -228,11 +276,58 @@ def _kept_beside(kept: Mapping[int, int], edges: Iterable[tuple[int, int]]) -> l
     return found
 
 
+def _find_moved(fingerprint: Fingerprint, content: TokenizedFile, around: _Around) -> Located | None:
+    """Return where new lines are the cited ones, which are not in their place; None if none are."""
+    if fingerprint.copies > 1 or len(fingerprint.tokens) < _MIN_MOVED_TOKENS * TOKEN_BYTES:
+        return None
+    lines = content.code_lines
+    sums, length = [*map(checksum, around.cited)], len(around.cited)
+    new = set(around.new_lines(len(lines)))
+    found = [n for n in new if [line.checksum for line in lines[n : n + length]] == sums]
+    if len(found) != 1 or not new.issuperset(range(found[0], found[0] + length)):
+        return None
+    return Located(EvidenceState.MOVED, lines[found[0]].number, lines[found[0] + length - 1].number)
+
+
+def _find_edited(content: TokenizedFile, around: _Around) -> Located | None:
+    """Return where new lines are like the cited ones, which are not in their place; None if too few are.
+
+    Lines that are not near it must also share a rare word, since code repeats itself.
+    """
+    tokens, lines = content.tokens, content.code_lines
+    upper, lower = around.edges(len(lines))
+    counts = _counts(tokens.data)
+    near: list[int] = []
+    with_word: dict[bytes, list[int]] = {}
+    texts = {n: _text(tokens, lines[n]) for n in around.new_lines(len(lines))}
+    words = {n: _words(text) for n, text in texts.items()}
+    for n in texts:
+        if upper - _NEAR <= n <= upper or lower <= n <= lower + _NEAR:
+            near.append(n)
+        for word in words[n]:
+            if counts[word] <= _MAX_RARE:
+                with_word.setdefault(word, []).append(n)
+    found: list[int] = []
+    edited = total = 0
+    for line in around.cited:
+        own = _words(line)
+        total += own.total()
+        for n in [*near, *(n for word in own for n in with_word.get(word, ()))]:
+            least = _MIN_COMMON if texts[n] == line else _MIN_COMMON_ELSEWHERE
+            if _are_alike(own, words[n], _MIN_SAME_ELSEWHERE, least):
+                found.append(n)
+                edited += own.total()
+                break
+    if edited < max(1, _MIN_EDITED_ELSEWHERE * total):
+        return None
+    return Located(EvidenceState.CHANGED, lines[min(found)].number, lines[max(found)].number)
+
+
 def _find_lines(fingerprint: Fingerprint, content: TokenizedFile) -> Located | None:
     """Return where some of the lines are, unchanged; None if too few of them are distinct."""
     others = {*_split(fingerprint.lines_before), *_split(fingerprint.lines_after)}
     cited = [line for line in fingerprint.code_lines() if _is_telling(line)]
-    distinct = {checksum(line) for line in cited if _words(line) >= _MIN_WORDS} - others
+    distinct = {checksum(line) for line in cited if _words(line).total() >= _MIN_WORDS} - others
     lines = content.code_lines
     counts = Counter(line.checksum for line in lines)
     found = [line for line in lines if line.checksum in distinct and counts[line.checksum] == 1]
@@ -241,8 +336,15 @@ def _find_lines(fingerprint: Fingerprint, content: TokenizedFile) -> Located | N
     return Located(EvidenceState.CHANGED, found[0].number, found[-1].number)
 
 
-def _words(line: bytes) -> int:
-    return sum(number for token, number in _counts(line).items() if token not in SIGNS)
+def _words(line: bytes) -> Counter[bytes]:
+    counts = _counts(line)
+    for sign in SIGNS.intersection(counts):
+        del counts[sign]
+    return counts
+
+
+def _text(tokens: Tokens, line: CodeLine) -> bytes:
+    return tokens.data[line.begin * TOKEN_BYTES : line.end * TOKEN_BYTES]
 
 
 def _split(data: bytes) -> list[bytes]:
@@ -254,14 +356,18 @@ def _is_telling(line: bytes) -> bool:
     return any(token not in SIGNS for token in _counts(line))
 
 
-def _are_alike(one: bytes, other: bytes) -> bool:
-    """Return whether one line may be the other one after an edit: they share half of their words, and at least two."""
-    first, second = _counts(one), _counts(other)
-    for token in SIGNS:
-        first.pop(token, None)
-        second.pop(token, None)
-    common = sum((first & second).values())
-    return 2 * common >= _MIN_SAME_LINE * (first.total() + second.total()) and common >= _MIN_COMMON
+def _are_alike(
+    one: Counter[bytes], other: Counter[bytes], share: float = _MIN_SAME_LINE, least: int = _MIN_COMMON
+) -> bool:
+    """Return whether a line may be another one after an edit, by their words.
+
+    Much of their words is the same, or the other one has more but also most of the words of the first.
+    """
+    common = sum(min(number, other[word]) for word, number in one.items() if word in other)
+    if common < least:
+        return False
+    total = one.total()
+    return 2 * common >= share * (total + other.total()) or common >= _MIN_CONTAINED * total
 
 
 def align(one: Sequence[bytes], other: Sequence[bytes]) -> list[tuple[int, int]]:
