@@ -40,7 +40,7 @@ _MIN_CONTEXT_LINES: Final = 4
 _MAX_GAP: Final = 2
 _LARGE_GAP: Final = 8
 _MIN_SAME_LINE, _MIN_COMMON, _MIN_CONTAINED = 0.5, 2, 0.75
-_MIN_SAME_ELSEWHERE, _MIN_COMMON_ELSEWHERE, _MIN_EDITED_ELSEWHERE = 0.6, 3, 0.25
+_MIN_SAME_ELSEWHERE, _MIN_COMMON_ELSEWHERE, _MIN_EDITED_ELSEWHERE = 0.6, 3, 0.5
 _MIN_MOVED_TOKENS: Final = 4
 """Tokens by which cited lines are recognised among the new ones of a file."""
 _NEAR: Final = 8
