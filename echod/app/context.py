@@ -21,7 +21,7 @@ from echod.projects.discovery import DiscoveredStores, ProjectLocator, discover_
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import MaintenancePolicy, ProjectSettings, ProjectSettingsCache
 from echod.scheduler.needs import NeedSettings, ProjectGate
-from echod.sessions.needs import SessionProjects
+from echod.sessions.roots import SessionProjects
 from echod.settings.schema import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore

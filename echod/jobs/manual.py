@@ -213,7 +213,7 @@ def restore(context: JobContext, archived: Sequence[ArchivedEntry]) -> JobOutcom
             appends += append_short_form(view.role, restoration.condensed_text, today)
             appends += append_removed(view.role, today, [marker], context.job_id)
             done.append(restoration)
-            current = replace(current, data=restoration.document.render())
+            current = current._replace(data=restoration.document.render())
         if not done:
             return JobDone("all of them are in the memory already", changed=False)
         document, ids = done[-1].document, [restoration.id for restoration in done]

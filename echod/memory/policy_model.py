@@ -6,7 +6,6 @@ not in `policy`, so that settings can load it without the policies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
@@ -58,8 +57,7 @@ class PruneExtent(NamedTuple):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySettings:
+class PolicySettings(NamedTuple):
     """The numbers of score, prune, promote and compress, and the command that proposes (docs/lifecycle.md).
 
     Each is declared once, with its default, its range and its description. `echod.settings` reads these declarations,

@@ -18,7 +18,6 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
@@ -55,8 +54,7 @@ class WorkerBusyError(LockHeldError):
     """Another process ran jobs until the time to wait was over."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockOwner:
+class LockOwner(NamedTuple):
     """The content of a lock file: the process that holds the lock.
 
     `started` (`RunningProcess.started`) distinguishes it from a later process with the same number. It took the lock
@@ -73,7 +71,7 @@ class LockOwner:
 
     def encode(self) -> bytes:
         """Return the content of the lock file."""
-        return json.dumps(asdict(self)).encode() + b"\n"
+        return json.dumps(self._asdict()).encode() + b"\n"
 
 
 def this_process() -> LockOwner:

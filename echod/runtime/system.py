@@ -16,9 +16,8 @@ import re
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from echod.errors import os_reason
 from echod.lazy_imports import lazy_imports
@@ -86,8 +85,7 @@ def is_remote_filesystem(type_name: str | None) -> bool:
 _HAS_PROC = Path("/proc/self/stat").exists()
 
 
-@dataclass(frozen=True, slots=True)
-class RunningProcess:
+class RunningProcess(NamedTuple):
     """A process that exists. `started` identifies its start, even if the wall clock is changed; compared as text.
 
     If it is `suspended`, a signal stopped it (SIGSTOP, a terminal, a debugger), so it makes no progress.

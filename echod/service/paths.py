@@ -7,13 +7,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 
 from echod.hooks.spool import state_directory
+from echod.lazy_imports import lazy_imports
 from echod.paths import home_directory
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import ServiceError
+
+with lazy_imports(__name__):
+    from importlib import resources  # loads tempfile and shutil, and only an installation needs it
 
 LAUNCHD_LABEL = "local.echod"
 """The agent's name in launchd."""
@@ -62,7 +65,7 @@ def read_template(kind: str, name: str) -> str:
     Raises:
         ServiceError: the installation lacks it.
     """
-    package = files("echod")
+    package = resources.files("echod")
     candidates = [package / "_share" / kind / name]
     if isinstance(package, Path):
         candidates.append(package.parent / kind / name)  # an editable installation contains no copy

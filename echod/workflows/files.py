@@ -14,7 +14,6 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -54,8 +53,7 @@ ENDED_STATUSES = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerFile:
+class MarkerFile(NamedTuple):
     """A regular file that exists. `data` are its first bytes, None if it cannot be read; `complete`: this is all of it.
 
     `modified_at` is its `modified_time`; None if it is unknown.

@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -175,7 +174,7 @@ class Clone:
     def prune(self, lines: int) -> None:
         """Run the prune job with room for so many lines."""
         self.services.entries.release_first_prune(self.role.store.key, [self.role.name])
-        policy = replace(DEFAULT_POLICY, memory_line_limit=lines)
+        policy = DEFAULT_POLICY._replace(memory_line_limit=lines)
         with self.resources(policy).open_role(self.role) as context:
             assert isinstance(outcome := prune.run(context), JobDone), outcome
 

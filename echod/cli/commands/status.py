@@ -171,7 +171,7 @@ def _since_last_sign(
 ) -> StatusWarning:
     """Date the warning that no daemon runs back to its last sign of life."""
     since = _last_sign_of_life(context.paths, report)
-    return replace(warning, since=now if since is None else min(since, now))
+    return warning._replace(since=now if since is None else min(since, now))
 
 
 def _last_sign_of_life(paths: Paths, report: StatusReport) -> float | None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from itertools import takewhile, zip_longest
@@ -55,8 +54,7 @@ def is_stack_name(name: str) -> bool:
     return _STACK_NAME.fullmatch(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class PackManifest:
+class PackManifest(NamedTuple):
     """An installed pack. Dates are as written (ISO 8601, see `age_in_days`); None: not stated."""
 
     name: str
@@ -72,7 +70,7 @@ class PackManifest:
 
     def is_same_install(self, other: PackManifest | None) -> bool:
         """Return whether both describe the same installation, whenever it was last checked."""
-        return other is not None and replace(self, checked_at=None) == replace(other, checked_at=None)
+        return other is not None and self._replace(checked_at=None) == other._replace(checked_at=None)
 
 
 class InvalidManifest(NamedTuple):

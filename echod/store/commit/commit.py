@@ -14,7 +14,6 @@ Before anything is staged, `check_conservation` checks a plan against the law of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
 from echod.memory.branches import missing_records
@@ -100,13 +99,12 @@ def _prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) 
         journal.record_staging()
         for number, write in enumerate(plan.writes):
             staged = _stage_write(context, write, seq, number)
-            record = replace(record, writes=(*record.writes, staged))
+            record = record._replace(writes=(*record.writes, staged))
         with as_store_error("store the journal's copies of", context.role.path):
             texts: dict[str, bytes] = {}
             for path, text in (*plan.appends, *((c.archive, c.archived_text) for c in plan.consumes)):
                 texts[path] = texts.get(path, b"") + text  # one write per file, so that a redo finds the written part
-            record = replace(
-                record,
+            record = record._replace(
                 appends=tuple(_build_append_record(context, path, text) for path, text in texts.items()),
                 consumes=tuple(
                     _build_consume_record(context, consume, seq, number) for number, consume in enumerate(plan.consumes)

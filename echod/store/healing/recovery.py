@@ -23,7 +23,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from echod.clock import local_date
@@ -251,7 +251,7 @@ def _release_unseen(context: CommitContext, record: CommitRecord) -> CommitRecor
     for consume in record.consumes:
         _give_back(context, record, consume)
     context.directory.root.sync()
-    record = replace(record, consumes=(), partial_consumes=())
+    record = record._replace(consumes=(), partial_consumes=())
     context.journal.save(record)
     log.warning("findings_given_back", role=str(context.role.path), seq=record.seq)
     return record

@@ -24,7 +24,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -259,8 +258,7 @@ def _read_checkpoint(path: Path, project: Path, processes: ProcessTable) -> Arc 
     phases = None if content is None else _phases(content)
     if content is None or phases is None:
         return Arc(marker, finished=False)
-    marker = replace(
-        marker,
+    marker = marker._replace(
         owner=files.find_owner(content, processes),
         started=files.first_time(content, "started_at"),
         ended=files.first_time(content, "completed_at", "cancelled_at"),
@@ -270,9 +268,9 @@ def _read_checkpoint(path: Path, project: Path, processes: ProcessTable) -> Arc 
     in_progress = () if cancelled else tuple(name for name, status in phases.items() if _is_in_progress(status))
     if in_progress:
         description = f"{arc_id} is in phase {files.printable(', '.join(in_progress))}"
-        return Arc(replace(marker, state=MarkerState.RUNNING, description=description), finished=False)
+        return Arc(marker._replace(state=MarkerState.RUNNING, description=description), finished=False)
     finished = cancelled or all(status in files.ENDED_STATUSES for status in phases.values())
-    return Arc(replace(marker, state=MarkerState.ENDED, description=f"{arc_id} is in no phase"), finished=finished)
+    return Arc(marker._replace(state=MarkerState.ENDED, description=f"{arc_id} is in no phase"), finished=finished)
 
 
 def _phases(content: Mapping[str, object]) -> dict[str, str] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -77,7 +77,7 @@ def test_every_number_is_in_the_table_with_the_default_of_its_setting() -> None:
     documented = {name: float(default) for name, default, _ in rows("name")}
     policy = Settings().policy_settings(Settings().memory_line_limit)
 
-    values = {field.name: getattr(policy, field.name) for field in fields(PolicySettings)}
+    values = policy._asdict()
     assert documented == {name: float(value) for name, value in values.items() if name != "propose_command"}
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
@@ -116,7 +115,7 @@ def test_real_files_are_conserved_at_any_limit(corpus: Path) -> None:
     for path in sorted(corpus.glob("*-echoes/**/MEMORY.md")):
         document = parse_document(path.read_bytes())
         for limit in (0, 20, 60, 100):
-            plan = plan_prune("x", document, Facts(), replace(PolicySettings(), memory_line_limit=limit), TODAY)
+            plan = plan_prune("x", document, Facts(), PolicySettings()._replace(memory_line_limit=limit), TODAY)
             if plan.memory is None:
                 continue
             texts = [render_archived_entries(plan.archived, 1).decode()]
