@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from echod.errors import ConfigurationError, ExitCode
-from echod.memory.policy import DEFAULT_POLICY
+from echod.memory.policy_model import DEFAULT_POLICY
 from echod.settings import loader, schema
 from echod.settings.schema import Settings, unknown_variable_warnings
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from echod.clock import local_date
 from echod.inbox.spool import Spool
 from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.packs.installed import PackLocations
 from echod.paths import Paths, claude_home, codex_home
 from echod.projects import registry

@@ -15,7 +15,7 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Annotated, Any, TypeAlias, TypeVar
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 
 with lazy_imports(__name__):
     import json

@@ -30,6 +30,7 @@ from echod.jobs.base import (
     role_path,
     write_memory,
 )
+from echod.memory.archive import ArchivedEntry
 from echod.memory.compose import AlreadyNoted, Note, UnwritableNote, find_same_note, with_note
 from echod.memory.document import new_memory_file, parse
 from echod.memory.exposed_secrets import locate_secrets, strip_secrets
@@ -44,7 +45,6 @@ from echod.memory.packs.elevation import (
     NotEligible,
     elevate_entry,
 )
-from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.manual import (
     AlreadyRestored,
     EditRefusal,
@@ -56,6 +56,7 @@ from echod.memory.policy.manual import (
     remove_entries,
     restore_entry,
 )
+from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
 from echod.state.jobs import JobKind
 from echod.store import layout

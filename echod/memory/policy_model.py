@@ -35,6 +35,14 @@ _DEFAULT_LINES: Final = 150
 _SUM_TOLERANCE: Final = 1e-9
 
 
+class ScoreTerms(NamedTuple):
+    """The terms of a score, each 0..1."""
+
+    importance: float
+    relevance: float
+    recency: float
+
+
 class PruneExtent(NamedTuple):
     """How much a prune removes from a memory file. Removed entries are archived, whole."""
 

@@ -15,7 +15,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -29,7 +28,7 @@ from typing import NamedTuple
 from echod.clock import local_datetime
 from echod.errors import isolated, os_reason
 from echod.files import FileVersion, file_version
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document
 from echod.memory.packs.manifest import (
@@ -63,7 +62,7 @@ REGISTRY_FILE = "registry.json"
 MANIFEST_SUFFIX = ".json"
 
 _PLUGIN_DIRECTORY = Path("data/doc-packs")
-_NUMBERS = re.compile(r"([0-9]+)")
+_NUMBERS = lazy_pattern(r"([0-9]+)")
 
 PACK_SIZE_LIMIT = 1024 * 1024
 """Bytes of a pack's text. Agents read it whole, so even a tenth of it would be too long."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from echod.files import FileVersion, VersionedCache, file_version, read_regular
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.policy_model import PolicySettings
 from echod.state.jobs import JobKind
 from echod.store.layout import Role

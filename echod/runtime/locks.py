@@ -24,7 +24,7 @@ from typing import NamedTuple
 from echod import __version__
 from echod.clock import local_datetime
 from echod.errors import GARBLED_ERRORS, EchodError, StateError
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.paths import PRIVATE_FILE_MODE, Paths
 from echod.runtime.system import find_process
 

@@ -5,12 +5,11 @@ The descriptions are sentences for the user. They call no supervisor, so that ev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
 from echod.hooks.spool import state_directory
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.paths import home_directory
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import ServiceError
@@ -25,7 +24,7 @@ SYSTEMD_UNIT = "echod.service"
 """The unit's name in systemd."""
 
 _STATE_VARIABLES = ("ECHOD_STATE_DIR", "XDG_STATE_HOME")
-_RECORDED = re.compile(rf'^Environment="({"|".join(_STATE_VARIABLES)})=([^"\\%]+)"$')
+_RECORDED = lazy_pattern(rf'^Environment="({"|".join(_STATE_VARIABLES)})=([^"\\%]+)"$')
 """A value with an escape is not compared: it is rare, and this is only a hint."""
 
 PLIST_NAME = f"{LAUNCHD_LABEL}.plist"

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from echod.errors import ConfigurationError, EchodError, os_reason
 from echod.files import read_regular, write_private_durable
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.conversation.index import DEFAULT_ENTRIES, INDEX_START, MAX_ENTRIES, MIN_ENTRIES, row_numbers
 from echod.memory.conversation.model import archive_name, archive_number
 from echod.paths import PRIVATE_DIR_MODE, Paths, conversations_name

@@ -30,7 +30,7 @@ from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, get_ar
 from echod import __version__
 from echod.errors import GARBLED_ERRORS, ConfigurationError
 from echod.files import file_version, insecure_file_warnings, open_regular, write_private
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.policy_model import DEFAULT_POLICY, Days, PolicySettings, Range
 from echod.paths import ENV_PREFIX, PATH_VARIABLES, all_defaults, not_absolute_reason
 

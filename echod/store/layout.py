@@ -33,7 +33,7 @@ from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final, NamedTuple
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.paths import expand_home
 
@@ -42,8 +42,8 @@ with lazy_imports(__name__):
 
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
-ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_FINDINGS_NAME = re.compile(r"(?P<agent>\w[\w .-]{0,199})-findings\.md")
+ROLE_NAME = lazy_pattern(r"[A-Za-z0-9_-]{1,128}")
+_FINDINGS_NAME = lazy_pattern(r"(?P<agent>\w[\w .-]{0,199})-findings\.md")
 _MAX_FINDINGS_NAME_BYTES = 212
 """So that the longer names that echod derives from a findings file's name still fit into a directory."""
 MEMORY = MEMORY_FILE
@@ -65,9 +65,9 @@ MAX_SORTED_FINDINGS = 2_000
 """How many findings files are sorted. A caller with more of them cannot look at all of them each time."""
 
 _GLOBAL_PATH = ("echoes", GLOBAL)
-_QUARANTINED_NAME = re.compile(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
+_QUARANTINED_NAME = lazy_pattern(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
 _MAX_AGENT_BYTES = 100
-_INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
+_INVALID_NAME_CHARACTERS = lazy_pattern(r"[^A-Za-z0-9_.-]+")
 _MIN_SECRET_LENGTH = 16  # of those that are recognized by their form alone
 
 
@@ -286,7 +286,7 @@ def agent_name(findings_file: PurePath) -> str:
 MAX_SKIPPED: Final = 20
 """How many items of a store are listed. More would say nothing new."""
 
-_FINDINGS_WORD: Final = re.compile(r"[\W_]*findings?[\W_]*", re.IGNORECASE)
+_FINDINGS_WORD: Final = lazy_pattern(r"[\W_]*findings?[\W_]*", re.IGNORECASE)
 _MARKDOWN: Final = (".md", ".markdown", ".txt")
 _OWN_NAMES: Final = frozenset({MEMORY, KNOWLEDGE})
 _MAX_LOOKED_AT: Final = 2_000

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from echod.errors import GARBLED_ERRORS, EchodError, isolated
 from echod.files import FileVersion, content_digest, read_regular
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document

@@ -10,7 +10,7 @@ import pytest
 
 from echod.jobs import manual
 from echod.memory.identity import entry_ids
-from echod.memory.policy import Rule
+from echod.memory.policy_model import Rule
 from tests.jobs.site import POLICY, Site, site_at_noon
 from tests.life.files import MEMORY_HEADER, learning_text, observation_text
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from echod.inspection import InspectionCache
-from echod.memory.policy import PolicySettings
+from echod.memory.policy_model import PolicySettings
 from echod.projects.settings import MaintenancePolicy
 from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import MaintenanceNeedFinder

@@ -51,6 +51,7 @@ RECORDS = st.builds(
     late_merges=st.tuples(st.builds(LateMerge, st.integers(0), TEXT, TEXT)),
     restored_blocks=st.tuples(TEXT),
     undoes=st.tuples(st.integers(0)),
+    clock=st.floats(0, 1e10),
     version=st.just(RECORD_VERSION),
 )
 

@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from echod.files import content_digest
-from echod.memory.policy import Rule, read_archive
-from echod.memory.policy.draft import MAX_ARCHIVE_BYTES
+from echod.memory.archive import MAX_ARCHIVE_BYTES, read_archive
+from echod.memory.policy_model import Rule
 from echod.store.changes import Append, ChangeSet, Origin, Write
 from echod.store.errors import RefusedError
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation

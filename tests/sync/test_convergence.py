@@ -18,10 +18,11 @@ import pytest
 from echod.app.services import Services, open_services
 from echod.jobs import manual, prune
 from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.memory.archive import read_archive
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import DEFAULT_POLICY, PolicySettings, Rule, read_archive
+from echod.memory.policy_model import DEFAULT_POLICY, PolicySettings, Rule
 from echod.paths import Paths
 from echod.settings.schema import Settings, SyncSettings
 from echod.state.database import Database

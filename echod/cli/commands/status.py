@@ -30,7 +30,7 @@ from echod.contract.status import (
 from echod.errors import ConfigurationError, ExitCode, StateError, UsageError
 from echod.files import read_regular
 from echod.hooks.offers import DIRECTORY
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat
 from echod.runtime.locks import read_lock_state

@@ -24,7 +24,9 @@ from enum import StrEnum
 from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
-_STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
+from echod.lazy import lazy_pattern
+
+_STACK_NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
 
 DOMAINS = ("backend", "frontend", "devops", "database", "testing", "architecture", "design", "general")
 """The domains of global entries. Readers of these files take every other word for `general`."""
@@ -39,7 +41,7 @@ _MANIFEST_FIELDS = (
 _MAX_DATE_LENGTH = 64
 _DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
 
-_VERSION = re.compile(
+_VERSION = lazy_pattern(
     r"v?(\d{1,18}(?:\.\d{1,18}){0,7})"
     r"(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?"
     r"(?:\+\S{1,80})?",

@@ -16,12 +16,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import PurePosixPath
 
+from echod.memory.archive import PRUNED_STEM, REMOVED_STEM
 from echod.memory.branches import missing_records
 from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
 from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy.draft import PRUNED_STEM, REMOVED_STEM
 from echod.memory.redact import redact, redact_entry
 from echod.store.changes import CommitConflict, CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit import file_steps

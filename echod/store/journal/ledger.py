@@ -16,7 +16,6 @@ the commit was applied. So no kill can lose it.
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from echod.files import FileVersion
+from echod.lazy import lazy_pattern
 from echod.store.journal.files import (
     append_durable,
     read_if_exists,
@@ -36,7 +36,7 @@ from echod.store.journal.files import (
 from echod.store.journal.records import CommitRecord, RecordDirectory
 from echod.store.layout import Role
 
-_LINE = re.compile(r"\d{8,} [-+] .+")
+_LINE = lazy_pattern(r"\d{8,} [-+] .+")
 _COMPACT_RATIO = 2
 """The file is rewritten when it has this many times the lines that it needs."""
 

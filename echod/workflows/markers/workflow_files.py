@@ -22,15 +22,15 @@ changes between phases only, and those last up to an hour. Deleting one may end 
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.workflows import files
 from echod.workflows.model import NO_OWNER, Marker, MarkerKind, MarkerState, ProcessTable
 
-_NAME = re.compile(r"\.rune-(?P<run>[a-zA-Z0-9]+-[a-zA-Z0-9_-]+)\.json")
+_NAME = lazy_pattern(r"\.rune-(?P<run>[a-zA-Z0-9]+-[a-zA-Z0-9_-]+)\.json")
 # Files with such a name that hold no state: requests to stop, compaction notes, cleanup notes, review findings.
 _EXCLUDED_PREFIXES = (
     ".rune-shutdown-signal-",
@@ -42,15 +42,15 @@ _EXCLUDED_PREFIXES = (
 # Types whose names contain a hyphen; every other type ends at the first hyphen.
 _HYPHENATED_TYPES = ("gap-fix", "design-sync", "resolve-todos", "self-audit", "codex-review")
 _AUDIT_CHECKPOINT = ("audit-state", "checkpoint.json")
-_ARC_ID = re.compile(r"arc-[0-9]+")
+_ARC_ID = lazy_pattern(r"arc-[0-9]+")
 _SIZE_LIMIT = 1 << 20
 MAX_STATE_FILES = 256
 
 LOCKS_DIRECTORY = "tmp/.rune-locks"
 
 # Names with a dot are locks that are just being made or reclaimed.
-_LOCK_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_SOURCE = re.compile(r"/[a-zA-Z0-9_./ -]+")
+_LOCK_NAME = lazy_pattern(r"[A-Za-z0-9_-]{1,100}")
+_SOURCE = lazy_pattern(r"/[a-zA-Z0-9_./ -]+")
 _LOCK_SIZE_LIMIT = 1 << 16
 _MAX_LOCKS = 256
 
@@ -195,7 +195,7 @@ def unlistable_marker(project: Path, directory: Path, modified_at: float | None)
 
 ARC_DIRECTORIES = (".rune/arc", ".claude/arc", "tmp/arc")
 """After a compaction a checkpoint may be in `tmp`. Deeper copies and other directories are archives."""
-_ARC_DIRECTORY = re.compile(r"arc-[0-9]{1,24}")
+_ARC_DIRECTORY = lazy_pattern(r"arc-[0-9]{1,24}")
 _CHECKPOINT_SIZE_LIMIT = 4 << 20
 _COUNT_LIMIT = 64
 

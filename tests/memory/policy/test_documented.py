@@ -11,12 +11,14 @@ from pathlib import Path
 import pytest
 
 from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS
+from echod.memory.archive import MAX_ARCHIVE_BYTES
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import MIN_TOPIC_SIMILARITY
 from echod.memory.model import DEFAULT_CONFIDENCE, Document
-from echod.memory.policy import MAX_ARCHIVE_BYTES, Facts, History, PolicySettings, Rule, plan_prune
+from echod.memory.policy import Facts, History, plan_prune
 from echod.memory.policy.scoring import EARLIEST_DATE, noise_budget
+from echod.memory.policy_model import PolicySettings, Rule
 from echod.settings.schema import Settings
 from tests.memory.policy.samples import every_day
 

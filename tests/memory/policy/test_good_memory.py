@@ -7,19 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from echod.memory.archive import read_archive, render_archived_entries
 from echod.memory.conservation import FileChange, find_violations
 from echod.memory.document import parse
 from echod.memory.model import Document, Layer
-from echod.memory.policy import (
-    Facts,
-    History,
-    PolicySettings,
-    PruneAction,
-    plan_prune,
-    read_archive,
-    render_archived_entries,
-)
+from echod.memory.policy import Facts, History, plan_prune
 from echod.memory.policy.scoring import count_document_lines
+from echod.memory.policy_model import PolicySettings, PruneAction
 from echod.memory.redact import redact, redact_entry
 from tests.bench.made import large_file
 from tests.memory.policy.samples import ROLE, TODAY, entry, entry_ids_by_title, memory_document, observation
