@@ -282,9 +282,9 @@ def _find_moved(fingerprint: Fingerprint, content: TokenizedFile, around: _Aroun
         return None
     lines = content.code_lines
     sums, length = [*map(checksum, around.cited)], len(around.cited)
-    new = set(around.new_lines(len(lines)))
+    new = around.new_lines(len(lines))
     found = [n for n in new if [line.checksum for line in lines[n : n + length]] == sums]
-    if len(found) != 1 or not new.issuperset(range(found[0], found[0] + length)):
+    if len(found) != 1 or not {*new}.issuperset(range(found[0], found[0] + length)):
         return None
     return Located(EvidenceState.MOVED, lines[found[0]].number, lines[found[0] + length - 1].number)
 
@@ -337,10 +337,8 @@ def _find_lines(fingerprint: Fingerprint, content: TokenizedFile) -> Located | N
 
 
 def _words(line: bytes) -> Counter[bytes]:
-    counts = _counts(line)
-    for sign in SIGNS.intersection(counts):
-        del counts[sign]
-    return counts
+    tokens = (line[at : at + TOKEN_BYTES] for at in range(0, len(line), TOKEN_BYTES))
+    return Counter(token for token in tokens if token not in SIGNS)
 
 
 def _text(tokens: Tokens, line: CodeLine) -> bytes:
