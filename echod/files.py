@@ -23,7 +23,7 @@ from collections.abc import Callable, Hashable
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeAlias, TypeVar
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 
 with lazy_imports(__name__):

@@ -10,7 +10,6 @@ import io
 import logging
 import logging.handlers
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Mapping, MutableMapping
@@ -22,6 +21,7 @@ import structlog
 from structlog.tracebacks import ExceptionDictTransformer
 
 from echod.files import open_private_log
+from echod.lazy import lazy_pattern
 from echod.log import mark_configured
 from echod.paths import make_private_directory
 
@@ -30,7 +30,7 @@ _MAX_LOG_BYTES = 1_000_000
 _LOG_BACKUPS = 4
 _REPEAT_SECONDS = 60.0
 _MAX_REMEMBERED_LINES = 256
-_CONTROL_CHARACTERS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_CONTROL_CHARACTERS = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _SYSLOG_PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3, "critical": 2}
 
 

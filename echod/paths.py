@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.errors import ConfigurationError, StateError, os_reason
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 
 with lazy_imports(__name__):
     import hashlib

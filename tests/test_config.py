@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 
 import pytest
 
 from echod.errors import ConfigurationError, ExitCode
-from echod.memory.policy import DEFAULT_POLICY
+from echod.memory.policy_model import DEFAULT_POLICY
 from echod.settings import loader, schema
 from echod.settings.schema import Settings, unknown_variable_warnings
 
@@ -150,8 +149,8 @@ class TestPolicy:
     def test_every_number_of_the_policies_can_be_set(self) -> None:
         keys = {declared.keys for declared in schema.declarations()}
 
-        for field in dataclasses.fields(DEFAULT_POLICY):
-            assert ("policy", field.name) in keys or (field.name,) in keys
+        for name in DEFAULT_POLICY._fields:
+            assert ("policy", name) in keys or (name,) in keys
 
     def test_a_number_arrives_where_it_counts(self, tmp_path: Path) -> None:
         settings = load(tmp_path, "[policy]\nobservations_days = 7", ECHOD_POLICY__NOISE_SHARE="0.5")

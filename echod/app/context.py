@@ -13,7 +13,7 @@ from pathlib import Path
 from echod.clock import local_date
 from echod.inbox.spool import Spool
 from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.packs.installed import PackLocations
 from echod.paths import Paths, claude_home, codex_home
 from echod.projects import registry
@@ -21,7 +21,7 @@ from echod.projects.discovery import DiscoveredStores, ProjectLocator, discover_
 from echod.projects.registry import ProjectRegistry
 from echod.projects.settings import MaintenancePolicy, ProjectSettings, ProjectSettingsCache
 from echod.scheduler.needs import NeedSettings, ProjectGate
-from echod.sessions.needs import SessionProjects
+from echod.sessions.roots import SessionProjects
 from echod.settings.schema import Settings
 from echod.state.database import Database
 from echod.state.entries import EntryStore

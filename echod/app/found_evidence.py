@@ -20,7 +20,7 @@ from echod.clock import local_date
 from echod.contract.entries import EvidenceInfo
 from echod.errors import StateError
 from echod.files import file_version
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.paths import Paths
 from echod.search.documents import DocumentKind
 from echod.search.finder import DocumentFinder, FoundDocument, StoredState
@@ -36,7 +36,7 @@ with lazy_imports(__name__):
 if TYPE_CHECKING:
     from echod.evidence.verifier import CheckedCitation, EvidenceVerifier
 
-_VERIFIED: Final = re.compile(r"verified\W{1,6}(\d{4}-\d\d-\d\d)", re.IGNORECASE)
+_VERIFIED: Final = lazy_pattern(r"verified\W{1,6}(\d{4}-\d\d-\d\d)", re.IGNORECASE)
 _UNKNOWN: Final = "unknown"
 _CLOCK_TICK_NS: Final = 50_000_000
 """A file that was changed this recently may change again without a new time."""

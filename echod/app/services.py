@@ -1,6 +1,6 @@
 """Composition root for the daemon and for commands that change memory.
 
-The read-only parts are in `context`.
+The read-only parts are in `context`. What only some commands use is loaded when it is made.
 """
 
 from __future__ import annotations
@@ -12,24 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-
-import psutil
+from typing import TYPE_CHECKING
 
 from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
-from echod.auto_memory.copies import refresh_copies
-from echod.inbox.inbox import Inbox, InboxSettings
-from echod.jobs.archive import SessionServices
-from echod.jobs.base import JobOutcome, JobResources
-from echod.jobs.observe import ObserveContext
-from echod.memory.conversation.digest import MAX_ANSWER_BYTES as MAX_SUMMARY_BYTES
-from echod.memory.proposals import MAX_ANSWER_BYTES as MAX_PROPOSALS_BYTES
-from echod.memory.reports.intake import MAX_ANSWER_BYTES as MAX_VERDICT_BYTES
+from echod.lazy import lazy_imports
 from echod.paths import Paths
 from echod.runtime.system import UserCommand
-from echod.scheduler.reconcile import MaintenanceNeedFinder
-from echod.scheduler.worker import JobSettings, Worker
-from echod.sessions.needs import SessionNeedFinder
 from echod.settings.schema import Settings
 from echod.state.entries import EntryStore
 from echod.state.jobs import ProcessIdentity, QueueView
@@ -40,8 +29,23 @@ from echod.state.workflow_log import WorkflowLog
 from echod.store.commit.context import CommitStep
 from echod.store.engine import Engine
 from echod.store.errors import EngineLimits
-from echod.sync.job import run_exchange
-from echod.sync.repository import MemoryRepository
+
+with lazy_imports(__name__):
+    import psutil
+
+    from echod.auto_memory import copies
+    from echod.inbox import inbox as hook_inbox
+    from echod.jobs import archive, observe
+    from echod.memory import proposals
+    from echod.memory.conversation import digest
+    from echod.memory.reports import intake
+    from echod.scheduler import reconcile
+    from echod.scheduler import worker as job_worker
+    from echod.sync import job, repository
+
+if TYPE_CHECKING:
+    from echod.jobs.base import JobOutcome, JobResources
+    from echod.sessions.needs import SessionNeedFinder
 
 
 class ProgressTracer:
@@ -143,14 +147,14 @@ class Services:
         return EntryStore(self._database)
 
     @cached_property
-    def inbox(self) -> Inbox:
+    def inbox(self) -> hook_inbox.Inbox:
         """The observations that hooks spooled."""
         context = self.read_context
 
         def register(project: Path) -> None:
             context.projects.add(project)
 
-        settings = InboxSettings(
+        settings = hook_inbox.InboxSettings(
             teams=self.settings.observe.teams,
             projects=lambda: context.discover_stores().projects,
             register=register if self.settings.hooks.register_projects else None,
@@ -158,12 +162,12 @@ class Services:
             locator=context.locator,
             session_hint=self._record_session_hint,
         )
-        return Inbox(context.spool, self._hook_events, settings)
+        return hook_inbox.Inbox(context.spool, self._hook_events, settings)
 
     @cached_property
-    def maintenance_finder(self) -> MaintenanceNeedFinder:
+    def maintenance_finder(self) -> reconcile.MaintenanceNeedFinder:
         """The finder of maintenance needs."""
-        return MaintenanceNeedFinder(self.entries, self.engine, self.read_context.inspections)
+        return reconcile.MaintenanceNeedFinder(self.entries, self.engine, self.read_context.inspections)
 
     @cached_property
     def session_log(self) -> SessionLog:
@@ -176,12 +180,12 @@ class Services:
         return self.read_context.session_need_finder
 
     @cached_property
-    def session_services(self) -> SessionServices:
+    def session_services(self) -> archive.SessionServices:
         """Everything that works on conversations."""
         settings = self.settings.sessions
 
-        summarizer = self._user_command(settings.summary_command, settings.summary_seconds, MAX_SUMMARY_BYTES)
-        return SessionServices(
+        summarizer = self._user_command(settings.summary_command, settings.summary_seconds, digest.MAX_ANSWER_BYTES)
+        return archive.SessionServices(
             projects=self.read_context.session_projects,
             need_finder=self.session_need_finder,
             session_log=self.session_log,
@@ -194,13 +198,13 @@ class Services:
     def validator(self) -> UserCommand | None:
         """The command that validates learnings; None without one."""
         settings = self.settings.validation
-        return self._user_command(settings.command, settings.seconds, MAX_VERDICT_BYTES)
+        return self._user_command(settings.command, settings.seconds, intake.MAX_ANSWER_BYTES)
 
     @cached_property
     def proposer(self) -> UserCommand | None:
         """The command that proposes merged learnings and titles; None without one."""
         policy = self.settings.policy
-        return self._user_command(policy.propose_command, policy.propose_seconds, MAX_PROPOSALS_BYTES)
+        return self._user_command(policy.propose_command, policy.propose_seconds, proposals.MAX_ANSWER_BYTES)
 
     def _user_command(self, command: tuple[str, ...], seconds: float, max_bytes: int) -> UserCommand | None:
         """Return a command of the user, which may take long and is no stuck job; None without one."""
@@ -217,14 +221,14 @@ class Services:
         return True
 
     @cached_property
-    def worker(self) -> Worker:
+    def worker(self) -> job_worker.Worker:
         """The worker, which runs one job at a time."""
-        return Worker(
+        return job_worker.Worker(
             queue=self.queue,
             engine=self.engine,
             project_gate=self.read_context.project_gate,
             job_settings=self._job_settings,
-            observe_context=ObserveContext(self.inbox, self._hook_events),
+            observe_context=observe.ObserveContext(self.inbox, self._hook_events),
             session_services=self.session_services,
             validator=self.validator,
             proposer=self.proposer,
@@ -238,18 +242,18 @@ class Services:
         """Make the copies of auto memory that are due, and return their number. They need no lock and no job."""
         projects = self.read_context.discover_stores().projects
         root = self.paths.auto_memory / "copies"
-        return refresh_copies(root, self.read_context.claude_home, projects, self._clock())
+        return copies.refresh_copies(root, self.read_context.claude_home, projects, self._clock())
 
     @cached_property
     def _hook_events(self) -> HookEventLog:
         return HookEventLog(self._database)
 
     def _exchange(self, resources: JobResources, project: Path) -> JobOutcome:
-        repository = MemoryRepository(self.paths.memory_repository(project), self._environ)
-        return run_exchange(project, repository, resources)
+        memory = repository.MemoryRepository(self.paths.memory_repository(project), self._environ)
+        return job.run_exchange(project, memory, resources)
 
-    def _job_settings(self, project: Path) -> JobSettings:
-        return JobSettings(
+    def _job_settings(self, project: Path) -> job_worker.JobSettings:
+        return job_worker.JobSettings(
             quiet_seconds=self.settings.quiet_seconds,
             allow_writes=self.settings.mode == "maintain",
             paused=self.read_context.projects.is_paused(project),

@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from echod.errors import GARBLED_ERRORS, EchodError, os_reason
 from echod.files import full_fsync, open_regular, read_regular, sync_directory, write_all, write_private_durable
+from echod.lazy import lazy_pattern
 from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 from echod.store.fs import OpenWriters, RenameUnsupportedError, exchange, open_dir, read_lease, rename_noreplace_or_link
 
@@ -34,7 +35,7 @@ LOCK_STALE_SECONDS: Final = 3_600.0
 """After this time the host itself ignores its lock."""
 
 _MAX_LOCK_BYTES: Final = 64
-_OWN_NAME = re.compile(r"\..+\.[0-9a-f]{12}", re.DOTALL)
+_OWN_NAME = lazy_pattern(r"\..+\.[0-9a-f]{12}", re.DOTALL)
 _INTENT: Final = ".intent.json"
 
 

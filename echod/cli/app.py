@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from echod.errors import EchodError, ExitCode, os_reason
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 
 with lazy_imports(__name__):

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Final, Self, TextIO
 from echod import __version__, paths
 from echod.cli.output import WIDTH, escape_unsafe, sanitize
 from echod.errors import StateError, UsageError, os_reason
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.log import configure_lazily
 from echod.paths import is_utf8, not_utf8_message
 from echod.projects.discovery import ProjectLocator
@@ -48,13 +48,13 @@ _CLEAR_LINE: Final = "\r\x1b[K"
 _RED, _GREEN, _YELLOW, _RESET = "\x1b[31m", "\x1b[32m", "\x1b[33m", "\x1b[0m"
 
 _COLOURS: Final = (
-    (re.compile(r"^([^\S\n]*+)(!)(?= )", re.MULTILINE), _RED),
-    (re.compile(r"^([^\S\n]*+)(ok)(?=  )", re.MULTILINE), _GREEN),
-    (re.compile(r"^([^\S\n]*+)(>)(?= )", re.MULTILINE), _GREEN),
-    (re.compile(r"^(echod )(is healthy)", re.MULTILINE), _GREEN),
-    (re.compile(r"^(echod )(needs attention)", re.MULTILINE), _YELLOW),
-    (re.compile(r"^(echod )(is not running|does not answer)", re.MULTILINE), _RED),
-    (re.compile(r"\b(\d{1,9}/\d{1,9} lines )(OVER)\b"), _YELLOW),
+    (lazy_pattern(r"^([^\S\n]*+)(!)(?= )", re.MULTILINE), _RED),
+    (lazy_pattern(r"^([^\S\n]*+)(ok)(?=  )", re.MULTILINE), _GREEN),
+    (lazy_pattern(r"^([^\S\n]*+)(>)(?= )", re.MULTILINE), _GREEN),
+    (lazy_pattern(r"^(echod )(is healthy)", re.MULTILINE), _GREEN),
+    (lazy_pattern(r"^(echod )(needs attention)", re.MULTILINE), _YELLOW),
+    (lazy_pattern(r"^(echod )(is not running|does not answer)", re.MULTILINE), _RED),
+    (lazy_pattern(r"\b(\d{1,9}/\d{1,9} lines )(OVER)\b"), _YELLOW),
 )
 
 

@@ -18,7 +18,7 @@ from echod.cli.context import CommandContext
 from echod.cli.output import print_error, short_path, wrap
 from echod.errors import EchodError, UsageError
 from echod.jobs.base import JobBlocked, JobContext, JobDeferred, JobDone, JobFailed, JobOutcome, JobResources
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.text import capitalize, pluralize
 from echod.runtime.locks import WorkerBusyError, this_process, worker_lock
 from echod.scheduler.needs import ProjectGate, describe_verdict
@@ -312,6 +312,13 @@ class JobRunner(NamedTuple):
             gate=gate,
             clock=self.context.now,
         )
+
+
+def adopt_if_moved(context: CommandContext, project: Path) -> None:
+    """Carry along what is recorded about a project that was moved here. Nothing is recorded before the first work."""
+    if context.paths.database.exists() or context.paths.journal.exists():
+        with context.open_services() as services:
+            adopt_moved(context, services, [project])
 
 
 def adopt_moved(context: CommandContext, services: Services, projects: Iterable[Path]) -> None:

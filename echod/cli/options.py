@@ -19,7 +19,7 @@ from click.shell_completion import CompletionItem, FishComplete, ZshComplete, ad
 from echod import paths
 from echod.cli import commands
 from echod.errors import EchodError
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 
 with lazy_imports(__name__):
     from echod.cli import context as command_context

@@ -13,7 +13,7 @@ from typing import TextIO
 
 from echod.clock import local_datetime
 from echod.files import open_private_log
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory.text import pluralize
 from echod.paths import make_private_directory, paths_from_environment
 
@@ -25,7 +25,7 @@ WIDTH = 80
 """The columns of a file, a pipe, and a terminal that does not know its size."""
 
 _MIN_WIDTH, _MAX_WIDTH = 40, 120
-_UNSAFE = re.compile(
+_UNSAFE = lazy_pattern(
     r"(?P<style>\x1b\[[0-9;]{0,15}m|\r\x1b\[K)"
     r"|\r(?!\n)|[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udc9f]"
 )

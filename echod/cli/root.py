@@ -15,7 +15,7 @@ from click.shell_completion import CompletionItem, shell_complete
 import echod
 from echod.cli.options import PATH
 from echod.errors import ExitCode
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 
 with lazy_imports(__name__):
     import json

@@ -18,7 +18,7 @@ from echod.app.search import SearchLocations
 from echod.cli.output import WIDTH, fit_path, problem_line, sanitize, short_path, title_text, wrap
 from echod.contract.codec import to_json
 from echod.contract.entries import EvidenceInfo, FileProblem, SearchReport, SearchResult
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.text import pluralize
 from echod.paths import Paths, all_defaults, expand_home, insecure_directory_warnings, is_utf8, paths_from_environment
 from echod.projects.discovery import ProjectLocator

@@ -9,12 +9,13 @@ import functools
 import math
 import types
 import typing
+from collections.abc import Callable
 from datetime import UTC, datetime
 from enum import StrEnum
 from types import ModuleType
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 
 with lazy_imports(__name__):
     import json
@@ -80,49 +81,63 @@ def from_json(kind: type[Report], text: str) -> Report:
         values = _json().loads(text)
         if values["schema"] != SCHEMA:
             raise ValueError(f"schema {values['schema']} is not {SCHEMA}")
-        report = _decode(kind, values)
+        report = _record_decoder(kind)(values)
     except (KeyError, TypeError, AttributeError, RecursionError, MemoryError) as error:
         raise ValueError(f"this is not a {kind.__name__}") from error
     assert isinstance(report, kind)  # noqa: S101  for the type checker
     return report
 
 
-def _decode(hint: Any, value: Any) -> Any:
-    """Build a value of the contract of what `json.loads` returns for it."""
+Decoder: TypeAlias = Callable[[Any], Any]
+"""A function that builds a value of the contract of what `json.loads` returns for it. None stays None."""
+
+
+@functools.cache
+def _decoder(hint: Any) -> Decoder:
+    """Return the decoder of a type, found once, since a status has thousands of values."""
     origin, arguments = typing.get_origin(hint), typing.get_args(hint)
-    if value is None:
-        return None
     if hint == Timestamp:
-        return datetime.fromisoformat(value).timestamp()
+        return lambda value: None if value is None else datetime.fromisoformat(value).timestamp()
     if origin in _UNIONS:
-        return _decode(next(kind for kind in arguments if kind is not types.NoneType), value)
+        return _decoder(next(kind for kind in arguments if kind is not types.NoneType))
     if origin is tuple:
-        return tuple(_decode(arguments[0], item) for item in value)
+        item = _decoder(arguments[0])
+        return lambda value: None if value is None else tuple([item(each) for each in value])
     if origin is dict:
-        return {key: _decode(arguments[1], item) for key, item in value.items()}
+        item = _decoder(arguments[1])
+        return lambda value: None if value is None else {key: item(each) for key, each in value.items()}
     if isinstance(hint, type) and (hasattr(hint, _DATACLASS) or hasattr(hint, "_fields")):
-        return hint(**{name: _decode(kind, value[name]) for name, kind in _field_types(hint).items() if name in value})
+        return _record_decoder(hint)
     if isinstance(hint, type) and issubclass(hint, StrEnum):
-        return hint(value)
-    if hint in _SCALARS and not _is_scalar(hint, value):
-        raise ValueError(f"{value!r:.40} is not of the type {hint.__name__}")
-    return value
+        return lambda value: None if value is None else hint(value)
+    return functools.partial(_checked_scalar, hint) if hint in _SCALARS else lambda value: value
+
+
+def _record_decoder(kind: Callable[..., Any]) -> Decoder:
+    """Return the decoder of a named tuple or dataclass."""
+    fields = [(name, _decoder(hint)) for name, hint in _field_types(kind).items()]
+
+    def decode(value: Any) -> Any:
+        if value is None:
+            return None
+        return kind(**{name: decoder(value[name]) for name, decoder in fields if name in value})
+
+    return decode
+
+
+def _checked_scalar(hint: type, value: Any) -> Any:
+    is_number = hint is float and (type(value) is int or (type(value) is float and math.isfinite(value)))
+    if value is None or is_number or (hint is not float and type(value) is hint):
+        return value
+    raise ValueError(f"{value!r:.40} is not of the type {hint.__name__}")
 
 
 _SCALARS = (str, int, float, bool)
-
-
-def _is_scalar(hint: type, value: Any) -> bool:
-    if hint is float:
-        return type(value) is int or (type(value) is float and math.isfinite(value))
-    return type(value) is hint
-
-
 _UNIONS = (types.UnionType, typing.Union)
 
 
 @functools.cache
-def _field_types(kind: type) -> dict[str, Any]:
+def _field_types(kind: Any) -> dict[str, Any]:
     """Return the types of the fields, evaluated once, since a status has a thousand values."""
     return typing.get_type_hints(kind, include_extras=True)
 

@@ -32,8 +32,7 @@ class Severity(StrEnum):
     ERROR = "error"
 
 
-@dataclass(frozen=True, slots=True)
-class StatusWarning:
+class StatusWarning(NamedTuple):
     """A warning: a stable code, the time of its beginning, a description, and what to do about it."""
 
     code: str
@@ -100,8 +99,7 @@ class RoleInfo:
     problem: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class StoreInfo:
+class StoreInfo(NamedTuple):
     """A store. `paused` is true if the user holds its jobs, and None if the list of pauses cannot be read."""
 
     path: str
@@ -135,8 +133,7 @@ class HookEventCount:
     last: Timestamp | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class RecallInfo:
+class RecallInfo(NamedTuple):
     """How often hooks showed entries to agents: offers, different entries, and sessions. `last` is None without any."""
 
     offers: int = 0

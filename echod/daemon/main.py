@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from types import FrameType
 from typing import Self
 
@@ -113,7 +113,7 @@ def _run_locked(
     """Take the daemon's lock, and run with these settings and each later version of them until a signal or an error."""
     settings_warning = None
     paths.create_directories()
-    owner = replace(this_process(), runtime=str(paths.runtime))
+    owner = this_process()._replace(runtime=str(paths.runtime))
     with daemon_lock(paths.daemon_lock, owner) as lock:
         log.info("started", version=__version__, pid=os.getpid(), state=str(paths.state))
         while _run_with_settings(paths, settings, settings_warning, environ, lock, notifier, signals):

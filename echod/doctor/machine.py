@@ -7,7 +7,6 @@ import errno
 import os
 import platform as python_platform
 import plistlib
-import re
 import shlex
 import shutil
 import stat
@@ -19,6 +18,7 @@ from pathlib import Path
 from echod.contract.commands import Check, CheckResult
 from echod.errors import ConfigurationError, EchodError, StateError, os_reason
 from echod.files import insecure_file_warnings, read_regular
+from echod.lazy import lazy_pattern
 from echod.paths import Paths
 from echod.runtime import MIN_FREE_BYTES, DaemonState, filesystem_type, free_bytes, is_remote_filesystem, read_liveness
 from echod.service.base import ServiceError, build_service_config
@@ -281,7 +281,7 @@ def _inotify_instance_error() -> str | None:
 
 _VERSION_TIMEOUT_SECONDS = 20.0
 _MAX_SERVICE_FILE_BYTES = 1024 * 1024
-_SPECIFIER = re.compile("%(.)")
+_SPECIFIER = lazy_pattern("%(.)")
 
 
 def check_service_program(context: DoctorContext) -> Iterator[Check]:

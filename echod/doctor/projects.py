@@ -26,8 +26,7 @@ from echod.paths import claude_home
 from echod.projects.discovery import ExcludedDirectory
 from echod.projects.settings import read_project_settings
 from echod.runtime import filesystem_type, is_remote_filesystem
-from echod.sessions.needs import SessionProjects
-from echod.sessions.roots import SessionError, SessionRoot
+from echod.sessions.roots import SessionError, SessionProjects, SessionRoot
 from echod.sessions.transcripts import host_retention_days
 from echod.store import layout
 from echod.store.errors import StoreError

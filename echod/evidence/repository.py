@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from echod.evidence.git_objects import IndexEntry, ObjectError, ObjectStore, read_index
 from echod.files import FileVersion, file_version, read_regular
+from echod.lazy import lazy_pattern
 from echod.memory.evidence.fingerprint import TokenizedFile, blob_digest, line_sums, read_content
 from echod.store.git import read_commit
 
@@ -28,8 +29,8 @@ _MAX_CONFIG_BYTES: Final = 1024 * 1024
 _MAX_INDEX_BYTES: Final = 16 * 1024 * 1024
 _MAX_CACHED: Final = 20_000
 _TREE, _SUBMODULE = b"40000", b"160000"
-_SHA256: Final = re.compile(r"^[ \t]*objectformat[ \t]*=[ \t]*sha256[ \t]*$", re.IGNORECASE | re.MULTILINE)
-_LINE: Final = re.compile(rb"^(tree|parent|committer) (.*)$", re.MULTILINE)
+_SHA256: Final = lazy_pattern(r"^[ \t]*objectformat[ \t]*=[ \t]*sha256[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_LINE: Final = lazy_pattern(rb"^(tree|parent|committer) (.*)$", re.MULTILINE)
 
 
 class Commit(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 import threading
 from collections import Counter
@@ -21,6 +20,7 @@ from echod.clock import local_date
 from echod.errors import GARBLED_ERRORS, EchodError, UsageError
 from echod.files import read_regular
 from echod.inbox.spool import Spool, SpooledEvent
+from echod.lazy import lazy_pattern
 from echod.log import get_logger
 from echod.memory.observations import Observation, ObservationDropReason, observe_task, parse_learning, parse_task
 from echod.paths import is_openable_path
@@ -36,7 +36,7 @@ log = get_logger(__name__)
 RECEIVED, REGISTERED, NOTED = "received", "the project was registered", "the session is archived"
 LEARNED = "the learning became a finding"
 
-_AGENT_ID = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_AGENT_ID = lazy_pattern(r"[A-Za-z0-9_-]{1,128}")
 _DEFINITION_FIELDS = ("customAgentType", "spawnedAgentType")
 _MAX_META_BYTES = 64 * 1024
 

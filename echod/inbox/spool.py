@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import errno
 import json
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
@@ -18,11 +17,12 @@ from echod.errors import GARBLED_ERRORS
 from echod.files import read_regular
 from echod.hooks import spool
 from echod.hooks.offers import DIRECTORY, MAX_FILE_BYTES
+from echod.lazy import lazy_pattern
 from echod.log import get_logger
 
 log = get_logger(__name__)
 
-_EVENT_FILE_NAME = re.compile(r"(?P<ns>\d{20})-(?P<size>[0-9a-f]{7})-\d+\.(?P<event>[a-z-]+)\.json")
+_EVENT_FILE_NAME = lazy_pattern(r"(?P<ns>\d{20})-(?P<size>[0-9a-f]{7})-\d+\.(?P<event>[a-z-]+)\.json")
 _ABANDONED_SECONDS = 3600.0
 _NANOSECONDS = 1e9
 

@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from echod import __version__
 from echod.errors import GARBLED_ERRORS, left_alone_text
 from echod.files import FileVersion, file_version, read_regular, write_runtime_file
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document, Layer

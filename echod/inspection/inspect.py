@@ -42,8 +42,9 @@ from echod.memory.document import count_lines, parse
 from echod.memory.entry_matching import NO_ID_CHANGES, present_entries
 from echod.memory.identity import block_content, entry_ids, normalize_title
 from echod.memory.model import Document, Layer, Unreadable
-from echod.memory.policy import Facts, PolicySettings, plan_compress, plan_prune
+from echod.memory.policy import Facts, plan_compress, plan_prune
 from echod.memory.policy.scoring import count_document_lines, find_recurring, leaves_block_open
+from echod.memory.policy_model import PolicySettings
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.similarity import bare_title, learning_of
 from echod.memory.solutions.promotion import entry_digest, might_be_promoted, sessions_to_promote, suggest_category

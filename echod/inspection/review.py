@@ -22,7 +22,7 @@ from echod.clock import local_date, local_datetime
 from echod.errors import EchodError
 from echod.files import VersionedCache
 from echod.inspection.cache import FileInspection, InspectionCache, MaintenancePlan
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.memory.model import Layer
 from echod.projects.settings import MaintenancePolicy

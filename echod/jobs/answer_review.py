@@ -31,7 +31,7 @@ from echod.jobs.base import (
     role_path,
 )
 from echod.jobs.consolidate import consolidate_selected
-from echod.memory.policy import Rule
+from echod.memory.policy_model import Rule
 from echod.memory.proposals import ProposedEntry
 from echod.memory.redact import redact_bytes
 from echod.state.decisions import ReviewAnswer

@@ -14,8 +14,8 @@ from echod.log import get_logger
 from echod.memory.conversation.model import ArchiveOrigin
 from echod.sessions.archiver import Archiver, SessionSource, Summarizer
 from echod.sessions.journal import RootJournal, Tracer
-from echod.sessions.needs import SessionNeedFinder, SessionProjects
-from echod.sessions.roots import MEMORY_DIRECTORY, RootBusyError, SessionError, SessionRoot
+from echod.sessions.needs import SessionNeedFinder
+from echod.sessions.roots import MEMORY_DIRECTORY, RootBusyError, SessionError, SessionProjects, SessionRoot
 from echod.state.jobs import Job, JobKind
 from echod.state.session_log import SessionLog
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -13,17 +12,19 @@ from typing import NamedTuple
 
 from echod.clock import local_date
 from echod.files import read_regular
+from echod.lazy import lazy_pattern
 from echod.memory import MAX_FILE_BYTES, MEMORY_FILE
-from echod.memory.document import parse
-from echod.memory.model import Document, Unreadable
-from echod.memory.policy import (
+from echod.memory.archive import (
+    PRUNED_STEM,
+    REMOVED_STEM,
     ArchivedEntry,
-    PolicySettings,
     read_archive,
     render_archived_entries,
     select_archive_file,
 )
-from echod.memory.policy.draft import PRUNED_STEM, REMOVED_STEM
+from echod.memory.document import parse
+from echod.memory.model import Document, Unreadable
+from echod.memory.policy_model import PolicySettings
 from echod.memory.redact import redact_entry
 from echod.state.entries import EntryStore
 from echod.state.jobs import MANUAL_KINDS, JobKind
@@ -230,7 +231,7 @@ def knowledge_unavailable(view: RoleView, now: float) -> JobDeferred | JobBlocke
     return JobBlocked(problem.reason) if problem.permanent else JobDeferred(problem.reason, now + RETRY_SECONDS)
 
 
-_BACKUP_NAME = re.compile(r"MEMORY-(?P<day>\d{4}-\d{2}-\d{2})(?:-\d+)?\.md")
+_BACKUP_NAME = lazy_pattern(r"MEMORY-(?P<day>\d{4}-\d{2}-\d{2})(?:-\d+)?\.md")
 _ARCHIVE_DIRECTORY = "archive"
 _BACKUP_PREFIX = "MEMORY-"
 

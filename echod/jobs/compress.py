@@ -19,7 +19,8 @@ from echod.jobs.base import (
 )
 from echod.memory.document import parse
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy import CompressPlan, Facts, PolicySettings, plan_compress
+from echod.memory.policy import CompressPlan, Facts, plan_compress
+from echod.memory.policy_model import PolicySettings
 from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import Write

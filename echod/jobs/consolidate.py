@@ -270,7 +270,7 @@ def _view_after(view: RoleView, plan: ConsolidationPlan) -> RoleView:
     partial = {file.name for file in plan.partly_consumed}
     keys = {key for file in plan.consumed for key in file.keys}
     keys |= {key for file in plan.partly_consumed for key in file.keys}
-    memory = view.memory if plan.memory is None else replace(view.memory, data=plan.memory)
+    memory = view.memory if plan.memory is None else view.memory._replace(data=plan.memory)
     return replace(
         view,
         memory=memory,
@@ -315,7 +315,7 @@ def _change_set(
         appends.append(Append(role_path(view, layout.QUARANTINE) / layout.QUARANTINE_REASONS, reasons.encode()))
     partial_consumes = tuple(PartialConsume(before[file.name], file.keys) for file in plan.partly_consumed)
     changes = change_set(view, JobKind.CONSOLIDATE, plan.summary, writes, appends=appends, consumes=consumes)
-    return replace(changes, partial_consumes=partial_consumes)
+    return changes._replace(partial_consumes=partial_consumes)
 
 
 def _questions(role: str, plan: ConsolidationPlan, now: float) -> Iterator[Question]:

@@ -31,11 +31,11 @@ from echod.jobs.base import (
 )
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
+from echod.memory.archive import to_archived_entry
 from echod.memory.compose import ComposeError
 from echod.memory.document import new_memory_file, parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy.draft import to_archived_entry
 from echod.memory.policy_model import Rule
 from echod.memory.reports.history import ReportHistory, learned_line
 from echod.memory.reports.intake import (

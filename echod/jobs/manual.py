@@ -30,6 +30,7 @@ from echod.jobs.base import (
     role_path,
     write_memory,
 )
+from echod.memory.archive import ArchivedEntry
 from echod.memory.compose import AlreadyNoted, Note, UnwritableNote, find_same_note, with_note
 from echod.memory.document import new_memory_file, parse
 from echod.memory.exposed_secrets import locate_secrets, strip_secrets
@@ -44,7 +45,6 @@ from echod.memory.packs.elevation import (
     NotEligible,
     elevate_entry,
 )
-from echod.memory.policy import ArchivedEntry, Rule
 from echod.memory.policy.manual import (
     AlreadyRestored,
     EditRefusal,
@@ -56,6 +56,7 @@ from echod.memory.policy.manual import (
     remove_entries,
     restore_entry,
 )
+from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
 from echod.state.jobs import JobKind
 from echod.store import layout
@@ -213,7 +214,7 @@ def restore(context: JobContext, archived: Sequence[ArchivedEntry]) -> JobOutcom
             appends += append_short_form(view.role, restoration.condensed_text, today)
             appends += append_removed(view.role, today, [marker], context.job_id)
             done.append(restoration)
-            current = replace(current, data=restoration.document.render())
+            current = current._replace(data=restoration.document.render())
         if not done:
             return JobDone("all of them are in the memory already", changed=False)
         document, ids = done[-1].document, [restoration.id for restoration in done]

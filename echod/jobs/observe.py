@@ -35,11 +35,11 @@ from echod.jobs.base import (
     write_memory,
 )
 from echod.log import get_logger
+from echod.memory.archive import to_archived_entry
 from echod.memory.document import parse_block
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Block, Document
 from echod.memory.observations import UnwritableMemory, comparison_text, existing_texts, record_observations
-from echod.memory.policy.draft import to_archived_entry
 from echod.memory.policy_model import Rule
 from echod.state.jobs import JobKind
 from echod.state.session_log import HookEventLog, TaskRecord, TaskState

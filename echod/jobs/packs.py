@@ -13,7 +13,6 @@ import os
 import stat
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -290,8 +289,8 @@ def _checked_manifest(state: PackState, manifest: PackManifest, now: datetime) -
     taken over: it may have been reviewed since, and a file that another program installed is known from then on.
     """
     if state.pack and state.update_status is UpdateStatus.NO_UPDATE:
-        manifest = replace(manifest, sha256=state.pack.sha256, last_updated=state.pack.listing.last_updated)
-    return replace(manifest, checked_at=_timestamp(now)) if state.stale else manifest
+        manifest = manifest._replace(sha256=state.pack.sha256, last_updated=state.pack.listing.last_updated)
+    return manifest._replace(checked_at=_timestamp(now)) if state.stale else manifest
 
 
 def _timestamp(now: datetime) -> str:

@@ -28,18 +28,13 @@ from echod.jobs.base import (
     role_path,
     write_memory,
 )
+from echod.memory.archive import render_archived_entries, select_archive_file
 from echod.memory.compose import ComposeError
 from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy import (
-    Facts,
-    PolicySettings,
-    PrunePlan,
-    plan_prune,
-    render_archived_entries,
-    select_archive_file,
-)
+from echod.memory.policy import Facts, PrunePlan, plan_prune
+from echod.memory.policy_model import PolicySettings
 from echod.state.entries import EntryStore
 from echod.state.jobs import JobKind
 from echod.store import layout

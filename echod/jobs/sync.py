@@ -24,6 +24,14 @@ from echod.jobs.base import (
     role_path,
 )
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
+from echod.memory.archive import (
+    REMOVED_STEM,
+    forgotten_only_in,
+    render_archived_entries,
+    select_archive_file,
+    to_archived_entry,
+    without_forgotten,
+)
 from echod.memory.branches import merge_branches, unite_archives
 from echod.memory.conservation import find_whole_lines
 from echod.memory.document import parse
@@ -31,14 +39,7 @@ from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content, block_key, entry_ids
 from echod.memory.merge import MergeFailure
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy import Rule, render_archived_entries
-from echod.memory.policy.draft import (
-    REMOVED_STEM,
-    forgotten_only_in,
-    select_archive_file,
-    to_archived_entry,
-    without_forgotten,
-)
+from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
 from echod.state.jobs import JobKind
 from echod.store.changes import ChangeSet, Origin, Write

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import time
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +18,7 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from echod.clock import local_date
+from echod.lazy import lazy_pattern
 from echod.mcp_server import schemas
 from echod.mcp_server.schemas import Arguments, InvalidArgumentError
 from echod.mcp_server.session import ServerSession
@@ -400,7 +400,7 @@ def _markdown(entries: Sequence[Answer], total: int, offset: int, *, has_more: b
 
 
 _PREVIEW_LENGTH: Final = 300
-_RUN: Final = re.compile(r"arc-[A-Za-z0-9_.-]{1,120}")
+_RUN: Final = lazy_pattern(r"arc-[A-Za-z0-9_.-]{1,120}")
 _KINDS: Final = frozenset({DocumentKind.ARTIFACT})
 
 

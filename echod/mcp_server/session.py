@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import date
 from pathlib import Path
@@ -27,6 +26,7 @@ from echod.clock import local_date
 from echod.errors import StateError
 from echod.hooks import spool
 from echod.inspection.inspect import read_document, record_entries
+from echod.lazy import lazy_pattern
 from echod.log import get_logger
 from echod.memory.redact import redact
 from echod.paths import Paths
@@ -190,7 +190,7 @@ PAGE_SIZE: Final = 100
 MIME_TYPE: Final = "text/markdown"
 ENTRY_TEMPLATE: Final = "echo://entry/{id}"
 MEMORY_TEMPLATE: Final = "echo://memory/{role}"
-_URI: Final = re.compile(r"echo://(?P<kind>entry|memory)/(?P<name>[A-Za-z0-9_-]{1,128})")
+_URI: Final = lazy_pattern(r"echo://(?P<kind>entry|memory)/(?P<name>[A-Za-z0-9_-]{1,128})")
 _KINDS: Final = frozenset({DocumentKind.MEMORY})
 
 

@@ -24,7 +24,7 @@ from datetime import date
 from functools import partial
 from typing import NamedTuple, TypeVar
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory.document import Version, VersionParser, parse_block
 from echod.memory.identity import align, align_additions, block_content, block_heading
 from echod.memory.merge import MergeFailure, merge_lines
@@ -38,8 +38,8 @@ T = TypeVar("T", bound=Hashable)
 _START = -1
 """The place of additions before the first block of the base."""
 
-_RECORD_START = re.compile(rb"^<!-- echod(?::archived (\{[^\n]*\})|: [^\n]*) -->\r?\n", re.MULTILINE)
-_DATE = re.compile(rb'"date": "(\d{4}-\d\d-\d\d)"|^<!-- echod: [^\n]*?(\d{4}-\d\d-\d\d) -->')
+_RECORD_START = lazy_pattern(rb"^<!-- echod(?::archived (\{[^\n]*\})|: [^\n]*) -->\r?\n", re.MULTILINE)
+_DATE = lazy_pattern(rb'"date": "(\d{4}-\d\d-\d\d)"|^<!-- echod: [^\n]*?(\d{4}-\d\d-\d\d) -->')
 
 
 class _Versions(NamedTuple):

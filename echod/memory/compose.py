@@ -12,7 +12,6 @@ form. Notes have a form of their own:
 
 from __future__ import annotations
 
-import re
 import textwrap
 import unicodedata
 from collections.abc import Iterator, Sequence
@@ -20,6 +19,7 @@ from dataclasses import replace
 from datetime import date
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory import markdown
 from echod.memory.document import parse
 from echod.memory.findings import Finding
@@ -34,7 +34,7 @@ _LAYER_FORMS = frozenset({Form.LAYER_HEADING, Form.OBSERVATION, Form.NOTES})
 _INDENT = 2
 _DEEP_INDENT = 4  # a fence indented this far cannot close one at the margin
 _NO_VALUE = "none"
-_SEPARATOR = re.compile(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
+_SEPARATOR = lazy_pattern(r"[ \t]*([-*_])(?:[ \t]*\1){2,}[ \t]*")
 
 Metadata = Sequence[tuple[str, str]]
 
@@ -224,10 +224,10 @@ def detect_newline(document: Document) -> str:
 
 _NOTE_SOURCE = "user:remember"
 _MAX_TITLE_LENGTH = 60
-_DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
-_LEADING_MARKS = re.compile(r"(?:\s++|[#>*+-]++\s++)*+")
-_CLOSING_MARKS = re.compile(r"(?:^|\s)#+$")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s|\n")
+_DATE_MARK = lazy_pattern(r"\((\d{4}-\d{2}-\d{2})\)")
+_LEADING_MARKS = lazy_pattern(r"(?:\s++|[#>*+-]++\s++)*+")
+_CLOSING_MARKS = lazy_pattern(r"(?:^|\s)#+$")
+_SENTENCE_END = lazy_pattern(r"(?<=[.!?])\s|\n")
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
 
 

@@ -7,20 +7,20 @@ opaque blocks do not change, and a file never becomes empty, unless the user ask
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from collections.abc import Set as AbstractSet
 from enum import StrEnum
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.identity import BlockKey, block_content, block_contents, block_heading, block_key
 from echod.memory.model import Block, Document
 
 RedactedForms = Callable[[str], Iterable[str]]
 """The forms a text may have after redaction (by file, by entry)."""
 
-_REDACTION_MARK = re.compile(r"\[REDACTED:[\w-]+\]")
+_REDACTION_MARK = lazy_pattern(r"\[REDACTED:[\w-]+\]")
 
 
 class ViolationKind(StrEnum):

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 from weakref import WeakValueDictionary
 
+from echod.lazy import lazy_pattern
 from echod.memory import MAX_FILE_BYTES, forms, markdown
 from echod.memory.markdown import HEADING, find_conflict_line
 from echod.memory.model import Block, Document, Entry, Unreadable, UnreadableKind
@@ -33,9 +34,11 @@ MAX_PARSED_BYTES = 104 * 1024 * 1024
 512 MiB (`MemoryMax` of its unit)."""
 
 _BYTES_PER_BYTE, _BYTES_PER_HEADING, _BYTES_PER_MARK = 3, 1500, 140
-_HEADING_LINE = re.compile(rb"^[ ]{0,3}##", re.MULTILINE)
+_HEADING_LINE = lazy_pattern(rb"^[ ]{0,3}##", re.MULTILINE)
 _live_documents: WeakValueDictionary[bytes, Document] = WeakValueDictionary()
-_SCHEMA_COMMENT = re.compile(r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE)
+_SCHEMA_COMMENT = lazy_pattern(
+    r"^[ \ufeff]{0,3}<!--[ \t]*echo-schema:[ \t]*v?(\w[\w.]*)?", re.MULTILINE | re.IGNORECASE
+)
 
 
 def parse(data: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> Document | Unreadable:

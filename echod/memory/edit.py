@@ -18,6 +18,7 @@ from decimal import Decimal
 from enum import Enum, auto
 from itertools import pairwise
 
+from echod.lazy import lazy_pattern
 from echod.memory import forms
 from echod.memory.document import parse_block
 from echod.memory.forms import Recurrence, without_recurrence
@@ -194,12 +195,12 @@ def _format_confidence(confidence: float, like: str) -> str:
     return format(Decimal(repr(abs(float(confidence)))), "f")
 
 
-_ITEM = re.compile(r"( {0,3})([-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
-_NESTED_ITEM = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
-_HEADING = re.compile(r" {0,3}#{1,6}(?:[ \t]|$)")
-_FENCE = re.compile(r"[ \t]*(```+|~~~+)")
-_SEPARATOR = re.compile(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
-_FIELD = re.compile(r"\*\*(?:category|domain|source|tags|confidence)\*\*:", re.IGNORECASE)
+_ITEM = lazy_pattern(r"( {0,3})([-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
+_NESTED_ITEM = lazy_pattern(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
+_HEADING = lazy_pattern(r" {0,3}#{1,6}(?:[ \t]|$)")
+_FENCE = lazy_pattern(r"[ \t]*(```+|~~~+)")
+_SEPARATOR = lazy_pattern(r" {0,3}([-*_])(?:[ \t]*\1){2,}[ \t]*")
+_FIELD = lazy_pattern(r"\*\*(?:category|domain|source|tags|confidence)\*\*:", re.IGNORECASE)
 _NESTED_INDENT = 2  # columns at which a line belongs to the item above
 
 

@@ -29,6 +29,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.document import parse_block
 from echod.memory.edit import with_evidence, with_source
 from echod.memory.identity import block_key, entry_ids
@@ -247,14 +248,16 @@ NEW_PATHS: Final[Mapping[str, str]] = {
 }
 """Old path -> new path, for entries in a store that has moved."""
 
-_AMBIGUOUS: Final = re.compile(r"(?<![\w-])Tarnished(?![\w-])")
+_AMBIGUOUS: Final = lazy_pattern(r"(?<![\w-])Tarnished(?![\w-])")
 _AMBIGUOUS_UNTIL: Final = date(2026, 2, 13)
 _NAMES: Final = "|".join(re.escape(name) for name in sorted(NEW_NAMES, key=len, reverse=True))
 _PATHS: Final = "|".join(re.escape(path) for path in sorted(NEW_PATHS, key=len, reverse=True))
-_IN_SOURCE: Final = re.compile(rf"(?<![\w.:-])(?P<name>{_NAMES})(?![\w-])(?!\.\w)")
-_IN_EVIDENCE: Final = re.compile(rf"(?<![\w./:-])(?P<name>{_NAMES})(?![\w/-])(?!\.\w)")
-_COMMAND_IN_EVIDENCE: Final = re.compile(r"(?<![\w./:-])/(?P<name>rune:(?:cleanup|plan|review|work))(?![\w/-])(?!\.\w)")
-_PATH: Final = re.compile(rf"(?<![\w./-])(?P<name>{_PATHS})(?![\w-])(?!\.\w)")
+_IN_SOURCE: Final = lazy_pattern(rf"(?<![\w.:-])(?P<name>{_NAMES})(?![\w-])(?!\.\w)")
+_IN_EVIDENCE: Final = lazy_pattern(rf"(?<![\w./:-])(?P<name>{_NAMES})(?![\w/-])(?!\.\w)")
+_COMMAND_IN_EVIDENCE: Final = lazy_pattern(
+    r"(?<![\w./:-])/(?P<name>rune:(?:cleanup|plan|review|work))(?![\w/-])(?!\.\w)"
+)
+_PATH: Final = lazy_pattern(rf"(?<![\w./-])(?P<name>{_PATHS})(?![\w-])(?!\.\w)")
 
 
 class NameChange(NamedTuple):

@@ -34,11 +34,11 @@ from collections.abc import Sequence
 from datetime import date
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.model import Entry, Field, Form, Layer, Span
-from echod.memory.text import LazyPattern
 
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
-_REMARK = LazyPattern(
+_REMARK = lazy_pattern(
     rf"(?<![ \t])[ \t]*\(([0-9]{{1,9}}) times in ([0-9]{{1,9}}) workflows?, ({_DAY}) to ({_DAY})\)[ \t]*\Z", re.ASCII
 )
 
@@ -59,7 +59,7 @@ class Recurrence(NamedTuple):
 
 def find_recurrence(value: str) -> Recurrence | None:
     """Return the recurrence in the value of a source line; None without a remark, and for impossible dates."""
-    match = _REMARK.compiled.search(value)
+    match = _REMARK.search(value)
     if match is None:
         return None
     try:
@@ -71,7 +71,7 @@ def find_recurrence(value: str) -> Recurrence | None:
 
 def without_recurrence(value: str) -> str:
     """Return the value of a source line without the remark."""
-    return _REMARK.compiled.sub("", value) if value.endswith(")") or value.rstrip().endswith(")") else value
+    return _REMARK.sub("", value) if value.endswith(")") or value.rstrip().endswith(")") else value
 
 
 def add_recurrences(parts: Sequence[tuple[str, Recurrence]]) -> Recurrence:
@@ -107,17 +107,17 @@ _KNOWN_FIELDS = _IDENTIFYING_FIELDS | frozenset({
 })  # fmt: skip
 
 # Groups: indent, bullet, name, value.
-_METADATA_LINE = re.compile(
+_METADATA_LINE = lazy_pattern(
     r"( {0,3})([-*+](?: {1,4}|\t))?"
     r"\*\*([A-Za-z][A-Za-z0-9_ -]{0,39})(?:\*\*[ \t]*:|:\*\*)[ \t]*([^\n]*)"
 )
 
 # The original reader of these files accepts these three, unbulleted, anywhere above the next heading.
-_BODY_FIELD = LazyPattern(r"^\*\*(category|domain|source)\*\*:[ \t]*([^\n]*)", re.MULTILINE | re.IGNORECASE)
-_BODY_FIELD_HINT = LazyPattern(r"\*\*(?:[cC]ategory|CATEGORY|[dD]omain|DOMAIN|[sS]ource|SOURCE)\*\*:")
-_BODY_FIELDS_END = LazyPattern(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILINE)
-_BLANK_LINE = re.compile(r"[ \t\r]*(?:\n|\Z)")
-_INDENT = re.compile(r"[ \t]*")
+_BODY_FIELD = lazy_pattern(r"^\*\*(category|domain|source)\*\*:[ \t]*([^\n]*)", re.MULTILINE | re.IGNORECASE)
+_BODY_FIELD_HINT = lazy_pattern(r"\*\*(?:[cC]ategory|CATEGORY|[dD]omain|DOMAIN|[sS]ource|SOURCE)\*\*:")
+_BODY_FIELDS_END = lazy_pattern(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTILINE)
+_BLANK_LINE = lazy_pattern(r"[ \t\r]*(?:\n|\Z)")
+_INDENT = lazy_pattern(r"[ \t]*")
 
 CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
 """The confidence of each word."""
@@ -126,31 +126,31 @@ _LAYERS = {layer.value: layer for layer in Layer}
 _MAX_NUMBER_LENGTH = 400  # characters; the smallest float in full has 326, and longer numbers are slow to parse
 # All repetitions are possessive, because a value may be a hostile line of megabytes. Dates and numbers are ASCII.
 _LEADING_MARKS = r"[`*_\"' \t]*+"
-_WORD = re.compile(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
-_NUMBER = re.compile(rf"{_LEADING_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
-_DATE = LazyPattern(
+_WORD = lazy_pattern(rf"{_LEADING_MARKS}([A-Za-z]++)(?![\w|/])(?![ \t]*+[|/])", re.ASCII)
+_NUMBER = lazy_pattern(rf"{_LEADING_MARKS}((?:[0-9]++(?:\.[0-9]++)?+|\.[0-9]++)%?+)(?![\w%,./]++(?<=\w))", re.ASCII)
+_DATE = lazy_pattern(
     rf"{_LEADING_MARKS}(([0-9]{{4}}-[0-9]{{2}}-[0-9]{{2}})(?:T[0-9]{{2}}:[0-9]{{2}}[0-9:.]*+(?:Z|[+-][0-9:]{{4,5}})?)?+)(?![\w-])",
     re.ASCII,
 )
-_NONE_VALUE = LazyPattern(
+_NONE_VALUE = lazy_pattern(
     r"[`*_\"'(]*+(?:none|n/?a|nothing|null|[-\u2013\u2014])?+[`*_\"').]*+(?:\s*+\(.*)?", re.IGNORECASE | re.DOTALL
 )
-_CODE = re.compile(r"`([^`\n]+)`")
-_HEADING_MARKS = re.compile(r" {0,3}(###?)[ \t]*")
+_CODE = lazy_pattern(r"`([^`\n]+)`")
+_HEADING_MARKS = lazy_pattern(r" {0,3}(###?)[ \t]*")
 # Dashes of every kind and number. A single ASCII hyphen needs a space beside it, because "Notes-taking" is a word.
 _DASH = r"(?:[ \t]*(?:[\u2010-\u2015\u2212]|--)[\u2010-\u2015\u2212-]*|[ \t]+-|-(?=[ \t]))[ \t]*"
 # The heading and the first line of nearly every entry in the bullet form.
-_CLEAR_ENTRY = re.compile(
+_CLEAR_ENTRY = lazy_pattern(
     r"### \[[0-9]{4}-[0-9]{2}-[0-9]{2}\][^\n]*+\n- \*\*(?:layer|source|confidence|evidence|verified)\*\*:"
 )
-_LAYER_WORD = LazyPattern(rf"(etched|notes|inscribed|observations|traced){_DASH}", re.IGNORECASE)
-_BRACKET_DATE = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*")
-_BRACKET_ID = LazyPattern(r"\[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\](?!\()")
-_DATE_IN_PARENTHESES = LazyPattern(r"\(([0-9]{4}-[0-9]{2}-[0-9]{2})\)")
-_KIND = re.compile(r"([^\W\d_][\w/-]*(?: (?:patterns|findings))?):[ \t]+(?=\S)", re.IGNORECASE)
-_TASK = LazyPattern(r"(Task):[ \t]*", re.IGNORECASE)
+_LAYER_WORD = lazy_pattern(rf"(etched|notes|inscribed|observations|traced){_DASH}", re.IGNORECASE)
+_BRACKET_DATE = lazy_pattern(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\][ \t]*")
+_BRACKET_ID = lazy_pattern(r"\[[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+\](?!\()")
+_DATE_IN_PARENTHESES = lazy_pattern(r"\(([0-9]{4}-[0-9]{2}-[0-9]{2})\)")
+_KIND = lazy_pattern(r"([^\W\d_][\w/-]*(?: (?:patterns|findings))?):[ \t]+(?=\S)", re.IGNORECASE)
+_TASK = lazy_pattern(r"(Task):[ \t]*", re.IGNORECASE)
 _SPACE = " \t\r\n"
-_SEPARATOR_OR_BLANK = LazyPattern(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
+_SEPARATOR_OR_BLANK = lazy_pattern(r"[ \t\r\n]*+(?:([-*_])(?:[ \t]*+\1){2,}+[ \t\r\n]*+)?")
 
 
 class EntryHeading(NamedTuple):
@@ -247,7 +247,7 @@ def _end_of_learning(text: str, metadata_end: int) -> int:
     last_line = end = len(text)
     while last_line > metadata_end:
         last_line = max(text.rfind("\n", metadata_end, end - 1) + 1, metadata_end)
-        if not _SEPARATOR_OR_BLANK.compiled.fullmatch(text, last_line, end):
+        if not _SEPARATOR_OR_BLANK.fullmatch(text, last_line, end):
             return last_line + len(text[last_line:end].rstrip(_SPACE))
         end = last_line
     return metadata_end
@@ -261,14 +261,14 @@ def parse_heading(line: str) -> EntryHeading | None:
     content = _strip_closing_marks(line[marks.end() :].rstrip(_SPACE))
     if marks[1] == "###":
         return _bullet_heading(content)
-    word = _LAYER_WORD.compiled.match(content)
+    word = _LAYER_WORD.match(content)
     if word is None:
         return _writer_heading(content)
     layer_word = Span(marks.end(), marks.end() + word.end(1))
-    day = _DATE_IN_PARENTHESES.compiled.search(content, word.end())
+    day = _DATE_IN_PARENTHESES.search(content, word.end())
     title = content[word.end() : day.start() if day else None].strip(" \t")
     form = Form.NOTES if word[1].lower() == Layer.NOTES else Form.LAYER_HEADING
-    task = _TASK.compiled.match(title)
+    task = _TASK.match(title)
     if task:
         form, title = Form.OBSERVATION, title[task.end() :]
     return EntryHeading(form, layer_word, title, task[1] if task else None, _date_from_match(day), day is not None)
@@ -279,7 +279,7 @@ def _bullet_heading(content: str) -> EntryHeading | None:
     if bracket:
         kind, title = _split_kind(content[bracket.end() :])
         return EntryHeading(Form.BULLET, None, title, kind, _date_from_match(bracket), is_conclusive=False)
-    if _BRACKET_ID.compiled.match(content):
+    if _BRACKET_ID.match(content):
         return EntryHeading(Form.BULLET, None, content, None, None, is_conclusive=False)
     return None
 
@@ -289,7 +289,7 @@ def _writer_heading(content: str) -> EntryHeading:
     if bracket:
         kind, title = _split_kind(content[bracket.end() :])
         return EntryHeading(Form.WRITER, None, title, kind, _date_from_match(bracket), is_conclusive=False)
-    day = _DATE_IN_PARENTHESES.compiled.match(content, max(0, len(content) - len("(2026-02-11)")))
+    day = _DATE_IN_PARENTHESES.match(content, max(0, len(content) - len("(2026-02-11)")))
     title = content[: day.start()].rstrip(" \t") if day else content
     return EntryHeading(Form.WRITER, None, title, None, _date_from_match(day), is_conclusive=False)
 
@@ -380,11 +380,11 @@ def _extend_field(field: Field, text: str, start: int, end: int) -> Field:
 
 def _body_fields(text: str, body: Span) -> tuple[Field, ...]:
     """Return the fields in the learning itself, above its first section: source, category, domain."""
-    if text.find("**", body.start, body.end) < 0 or not _BODY_FIELD_HINT.compiled.search(text, body.start, body.end):
+    if text.find("**", body.start, body.end) < 0 or not _BODY_FIELD_HINT.search(text, body.start, body.end):
         return ()
-    end = _BODY_FIELDS_END.compiled.search(text, body.start, body.end)
+    end = _BODY_FIELDS_END.search(text, body.start, body.end)
     fields = []
-    for line in _BODY_FIELD.compiled.finditer(text, body.start, end.start() if end else body.end):
+    for line in _BODY_FIELD.finditer(text, body.start, end.start() if end else body.end):
         value = line[2].rstrip(" \t\r")
         fields.append(Field(line[1].lower(), value, Span(line.start(2), line.start(2) + len(value))))
     return tuple(fields)
@@ -424,13 +424,13 @@ def confidence_token(value: str) -> Span | None:
 
 def _parse_date(value: str) -> date | None:
     """Return the date at the beginning of `value`; None without one or if the calendar does not have it."""
-    match = _DATE.compiled.match(value) if value else None
+    match = _DATE.match(value) if value else None
     return _date_or_none(match[2]) if match else None
 
 
 def date_token(value: str) -> Span | None:
     """Return the position in `value` of the date (with a time of day, if any)."""
-    match = _DATE.compiled.match(value)
+    match = _DATE.match(value)
     return Span(*match.span(1)) if match and _date_or_none(match[2]) else None
 
 
@@ -454,4 +454,4 @@ def parse_source(value: str) -> str | None:
 
 def _title_or_none(value: str) -> str | None:
     """Return a title as written; None where the field is empty or means "none"."""
-    return None if not value or _NONE_VALUE.compiled.fullmatch(value) else value
+    return None if not value or _NONE_VALUE.fullmatch(value) else value

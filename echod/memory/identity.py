@@ -18,9 +18,8 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory.model import AnyBlock, Document, Entry
-from echod.memory.text import LazyPattern
 
 with lazy_imports(__name__):
     import difflib
@@ -31,7 +30,7 @@ ID_LENGTH = 12
 """Hex digits of an id. Among 10,000 entries of one project two collide by chance once in five million projects."""
 
 # Invisible characters: soft hyphen, zero width, direction marks, variation selectors, tags, byte order mark.
-_INVISIBLE = LazyPattern(
+_INVISIBLE = lazy_pattern(
     "[\u00ad\u034f\u061c\u180b-\u180e\u200b-\u200f\u202a-\u202e\u2060-\u206f\ufe00-\ufe0f\ufeff\U000e0000-\U000e01ef]"
 )
 _MAX_COMPARED_WORDS = 400  # comparing two texts takes time quadratic in their words
@@ -67,7 +66,7 @@ def normalize_title(title: str) -> str:
     White space is collapsed, and full stops, commas and colons at the end are dropped.
     """
     if not title.isascii():
-        title = unicodedata.normalize("NFKC", _INVISIBLE.compiled.sub("", title))
+        title = unicodedata.normalize("NFKC", _INVISIBLE.sub("", title))
     folded = title.replace("`", "").replace("*", "").casefold()
     return " ".join(folded.split()).rstrip(_TRAILING_PUNCTUATION)
 

@@ -18,30 +18,31 @@ import re
 from bisect import bisect_left, bisect_right
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory import forms
-from echod.memory.text import LazyPattern, front_matter_end
+from echod.memory.text import front_matter_end
 
-HEADING = re.compile(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
+HEADING = lazy_pattern(r" {0,3}#{2,3}(?=[ \t\r\n]|\Z)")
 """A heading of level 2 or 3, where the line is not content of something else."""
 
 # A heading of any level, from its first mark on.
-_ATX_HEADING = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
-_SETEXT_UNDERLINE = LazyPattern(
+_ATX_HEADING = lazy_pattern(r"#{1,6}(?:[ \t\r\n]|\Z)")
+_SETEXT_UNDERLINE = lazy_pattern(
     r"(?:=++|-++) *+[\r\n]*+\Z"
 )  # the underline that makes a heading of the paragraph above
 
-THEMATIC_BREAK = re.compile(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
+THEMATIC_BREAK = lazy_pattern(r"(?:(?:\* *+){3,}+|(?:- *+){3,}+|(?:_ *+){3,}+)[\r\n]*+\Z")
 """A thematic break (`---`)."""
 
 # The marker of a list item. Groups: marker, its number, the spaces behind it.
-_LIST_ITEM = LazyPattern(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
+_LIST_ITEM = lazy_pattern(r"([-+*]|([0-9]{1,9})[.)])( ++|(?=[\r\n])|\Z)")
 # A list item with a paragraph, like most lines of memory files.
-_PLAIN_LIST_ITEM = re.compile(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
-_BOLD_TEXT = re.compile(r"\*\*[A-Za-z]")  # text that begins in bold, like metadata; neither a list item nor a break
-_FENCE = LazyPattern(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")  # the marks that open fenced code
+_PLAIN_LIST_ITEM = lazy_pattern(r"- {1,4}(?=[A-Za-z(\"'\[]|\*\*?[A-Za-z]|`[^`])")
+_BOLD_TEXT = lazy_pattern(r"\*\*[A-Za-z]")  # text that begins in bold, like metadata; neither a list item nor a break
+_FENCE = lazy_pattern(r"`{3,}+(?=[^`]*+\Z)|~{3,}+")  # the marks that open fenced code
 # A line that closes fenced code, if its marks are of the right kind and number.
-_FENCE_END = LazyPattern(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
-_FENCE_ENDS = LazyPattern(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)  # all such lines of a text
+_FENCE_END = lazy_pattern(r" {0,3}(`{3,}+|~{3,}+)[ \t\r]*+(?:\n|\Z)")
+_FENCE_ENDS = lazy_pattern(r"^ {0,3}(`{3,}+|~{3,}+)[ \t\r]*+$", re.MULTILINE)  # all such lines of a text
 
 _BLOCK_TAGS = (
     "address|article|aside|base|basefont|blockquote|body|caption|center|col|colgroup|dd|details|dialog|dir|div|dl|dt|"
@@ -57,17 +58,17 @@ _SPECIAL = frozenset("\n\r\t #>-+*_=`~<0123456789")
 _QUOTE = -1
 _MAX_INDENT = 3  # columns; lines indented further are code
 _MAX_DEPTH = 100  # nested containers; real files nest less, and without a limit hostile input costs quadratic time
-_SPACES = re.compile(r" *+")
+_SPACES = lazy_pattern(r" *+")
 # A heading and the lines up to the next one, if each is plain text, an item or blank, as in most entries. They open
 # nothing that could last beyond that heading, so they need not be read one by one.
-_PLAIN_STRETCH = re.compile(
+_PLAIN_STRETCH = lazy_pattern(
     r"[^\n]*+\n(?:(?:[^\n\r\t #>\-+*_=`~<0-9]|\*\*[A-Za-z]|" + _PLAIN_LIST_ITEM.pattern + r"|(?=\n))[^\n]*+\n)*+"
     r"(?=#{1,6}(?:[ \t\r\n]|\Z)|\Z)"
 )
 
 _START_MARKS, _END_MARKS = "<" * 7, ">" * 7
-_START = LazyPattern(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
-_END = LazyPattern(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+_START = lazy_pattern(rf"^{_START_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
+_END = lazy_pattern(rf"^{_END_MARKS}(?=[ \r\n]|\Z)", re.MULTILINE)
 
 
 class BlockStart(NamedTuple):
@@ -108,8 +109,8 @@ def find_conflict_line(text: str, structure: Structure) -> int | None:
     """
     if _START_MARKS not in text or _END_MARKS not in text:
         return None
-    starts = [marker.start() for marker in _START.compiled.finditer(text)]
-    ends = [marker.start() for marker in _END.compiled.finditer(text)]
+    starts = [marker.start() for marker in _START.finditer(text)]
+    ends = [marker.start() for marker in _END.finditer(text)]
     if not starts or not ends:
         return None
     fence_starts = [begin for begin, _ in structure.fences]
@@ -137,33 +138,33 @@ class _Fence(NamedTuple):
         return self.mark * self.length
 
     def ends_at(self, text: str, position: int) -> bool:
-        end = _FENCE_END.compiled.match(text, position)
+        end = _FENCE_END.match(text, position)
         return end is not None and end[1].startswith(self.closing)
 
 
 class _HtmlBlockKind(NamedTuple):
     """A kind of HTML block: its start, the pattern in its last line (None: a blank line ends it), and an example."""
 
-    start_pattern: LazyPattern
-    end_pattern: LazyPattern | None = None
+    start_pattern: re.Pattern[str]
+    end_pattern: re.Pattern[str] | None = None
     closing: str | None = None
 
 
 _HTML_BLOCKS = (
     _HtmlBlockKind(
-        LazyPattern(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
-        LazyPattern(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
+        lazy_pattern(r"<(?:script|pre|style|textarea)(?=[ \t\r\n>]|\Z)", re.IGNORECASE),
+        lazy_pattern(r"</(?:script|pre|style|textarea)>", re.IGNORECASE),
         "</pre>",
     ),
-    _HtmlBlockKind(LazyPattern(r"<!--"), LazyPattern(r"-->"), "-->"),
-    _HtmlBlockKind(LazyPattern(r"<\?"), LazyPattern(r"\?>"), "?>"),
-    _HtmlBlockKind(LazyPattern(r"<![A-Za-z]"), LazyPattern(r">"), ">"),
-    _HtmlBlockKind(LazyPattern(r"<!\[CDATA\["), LazyPattern(r"\]\]>"), "]]>"),
-    _HtmlBlockKind(LazyPattern(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
+    _HtmlBlockKind(lazy_pattern(r"<!--"), lazy_pattern(r"-->"), "-->"),
+    _HtmlBlockKind(lazy_pattern(r"<\?"), lazy_pattern(r"\?>"), "?>"),
+    _HtmlBlockKind(lazy_pattern(r"<![A-Za-z]"), lazy_pattern(r">"), ">"),
+    _HtmlBlockKind(lazy_pattern(r"<!\[CDATA\["), lazy_pattern(r"\]\]>"), "]]>"),
+    _HtmlBlockKind(lazy_pattern(rf"</?(?:{_BLOCK_TAGS})(?=[ \t\r\n]|/?>|\Z)", re.IGNORECASE)),
 )
 
 # Any other complete tag, alone on its line. Unlike the others it cannot interrupt a paragraph.
-_OTHER_HTML_TAG = _HtmlBlockKind(LazyPattern(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
+_OTHER_HTML_TAG = _HtmlBlockKind(lazy_pattern(rf"(?:<{_NAME}{_ATTRIBUTE}*+[ \t]*+/?>|</{_NAME}[ \t]*+>)[ \t\r\n]*+\Z"))
 
 
 class _BlockEndIndex:
@@ -172,7 +173,7 @@ class _BlockEndIndex:
     def __init__(self, text: str) -> None:
         self._text = text
         self._fences: dict[str, tuple[list[int], list[int]]] = {}
-        self._last_ends: dict[LazyPattern, int] = {}
+        self._last_ends: dict[re.Pattern[str], int] = {}
 
     def is_closed_after(self, leaf: _Fence | _HtmlBlockKind, position: int) -> bool:
         """Return whether any line from `position` on closes `leaf`."""
@@ -186,7 +187,7 @@ class _BlockEndIndex:
         """Return the offsets of all lines that could close a fence of this mark, and the longest run from each on."""
         if not self._fences:
             self._fences = {"`": ([], []), "~": ([], [])}
-            for line in _FENCE_ENDS.compiled.finditer(self._text):
+            for line in _FENCE_ENDS.finditer(self._text):
                 offsets, lengths = self._fences[line[1][0]]
                 offsets.append(line.start())
                 lengths.append(len(line[1]))
@@ -195,9 +196,9 @@ class _BlockEndIndex:
                     lengths[index] = max(lengths[index], lengths[index + 1])
         return self._fences[mark]
 
-    def _last_end(self, pattern: LazyPattern) -> int:
+    def _last_end(self, pattern: re.Pattern[str]) -> int:
         if pattern not in self._last_ends:
-            self._last_ends[pattern] = max((end.start() for end in pattern.compiled.finditer(self._text)), default=-1)
+            self._last_ends[pattern] = max((end.start() for end in pattern.finditer(self._text)), default=-1)
         return self._last_ends[pattern]
 
 
@@ -278,7 +279,7 @@ class _Scanner:
                 self._leaf = None
             return
         if all_matched and isinstance(self._leaf, _HtmlBlockKind):
-            if self._leaf.end_pattern and self._leaf.end_pattern.compiled.search(line, position):
+            if self._leaf.end_pattern and self._leaf.end_pattern.search(line, position):
                 self._leaf = None
             return
         self._item_is_empty = False
@@ -318,7 +319,7 @@ class _Scanner:
             mark = line[first]
             if mark not in _SPECIAL:
                 break
-            if in_paragraph and mark in "=-" and _SETEXT_UNDERLINE.compiled.match(line, first):
+            if in_paragraph and mark in "=-" and _SETEXT_UNDERLINE.match(line, first):
                 self._leaf = None
                 return
             opened, leaf = self._open_leaf(line, first, in_paragraph=in_paragraph or may_be_lazy)
@@ -332,7 +333,7 @@ class _Scanner:
             if mark == ">":
                 stack.append(_QUOTE)
                 position = first + 2 if line.startswith(" ", first + 1) else first + 1
-            elif item := _LIST_ITEM.compiled.match(line, first):
+            elif item := _LIST_ITEM.match(line, first):
                 empty = item.end() >= end
                 if in_paragraph and (empty or item[2] not in {None, "1"}):
                     break
@@ -354,14 +355,14 @@ class _Scanner:
         if mark == "#":
             return _ATX_HEADING.match(line, first) is not None, None
         if mark in "`~":
-            fence = _FENCE.compiled.match(line, first)
+            fence = _FENCE.match(line, first)
             return (True, _Fence(mark, len(fence[0]))) if fence else (False, None)
         if mark in "*-_":
             return THEMATIC_BREAK.match(line, first) is not None, None
         if mark == "<":
             for kind in _HTML_BLOCKS if in_paragraph else (*_HTML_BLOCKS, _OTHER_HTML_TAG):
-                if kind.start_pattern.compiled.match(line, first):
-                    return True, None if kind.end_pattern and kind.end_pattern.compiled.search(line, first) else kind
+                if kind.start_pattern.match(line, first):
+                    return True, None if kind.end_pattern and kind.end_pattern.search(line, first) else kind
         return False, None
 
     def _read_stretch(self, position: int, line_end: int) -> int:
@@ -425,7 +426,7 @@ class _Scanner:
             elif end_pattern is None:
                 is_ended = after_blank
             else:
-                is_ended = end_pattern.compiled.search(text, position, end) is not None
+                is_ended = end_pattern.search(text, position, end) is not None
             position = end
         else:
             if not closed:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterator, Mapping
 from typing import NamedTuple
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.document import parse
 from echod.memory.identity import (
     BlockKey,

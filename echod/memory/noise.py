@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from functools import cached_property
 
+from echod.lazy import lazy_pattern
 from echod.memory.document import parse_block
 from echod.memory.edit import learnings, split_body
 from echod.memory.forms import Recurrence, add_recurrences, find_recurrence
@@ -29,19 +30,19 @@ MIN_CONTEXT_SIMILARITY = 0.5
 _MIN_LEARNING_SIMILARITY = 0.8
 _SUMMARY_TITLE = "Routine tasks without details"
 _SUMMARY_SOURCE = "echod/roll-up"
-_AGENT_KIND = re.compile(r"`([^`\n]+)`")
+_AGENT_KIND = lazy_pattern(r"`([^`\n]+)`")
 _MAX_KINDS = 12  # agent kinds that a summary names
 _OPENING_WORDS = 5  # words by which sentences are compared
 _MAX_CONTEXT_WORDS = 48  # words of a description that stay
 _MIN_CUT_OFF_WORDS = 8  # words of a sentence that was cut off and is of use still
-_COMPLETED = re.compile(r"task completed: *", re.IGNORECASE)
-_CONTEXT = re.compile(r"context: *", re.IGNORECASE)
-_ESCAPED_BREAK = re.compile(r"\\[nrt]")
-_FENCE = re.compile(r"`{3}\w*|~{3}\w*")
-_NUMBER_BACKWARDS = re.compile(r"(?:\d[a-z]?[-_]?)+", re.IGNORECASE)  # linear only from the end of the name
-_PASSING_WORD = re.compile(r"\d{4}|^(?=\D*\d)(?=\d*\D)\w{5,}$|^tmp$")  # dates, times, hashes and ids of one run
-_BELOW_TMP = re.compile(r"\btmp/")
-_COMPLETE = re.compile(r"[.!?:;)\]\"'`\u201d\u2026]\W*$")
+_COMPLETED = lazy_pattern(r"task completed: *", re.IGNORECASE)
+_CONTEXT = lazy_pattern(r"context: *", re.IGNORECASE)
+_ESCAPED_BREAK = lazy_pattern(r"\\[nrt]")
+_FENCE = lazy_pattern(r"`{3}\w*|~{3}\w*")
+_NUMBER_BACKWARDS = lazy_pattern(r"(?:\d[a-z]?[-_]?)+", re.IGNORECASE)  # linear only from the end of the name
+_PASSING_WORD = lazy_pattern(r"\d{4}|^(?=\D*\d)(?=\d*\D)\w{5,}$|^tmp$")  # dates, times, hashes and ids of one run
+_BELOW_TMP = lazy_pattern(r"\btmp/")
+_COMPLETE = lazy_pattern(r"[.!?:;)\]\"'`\u201d\u2026]\W*$")
 _MAX_LENGTH = 4_000  # characters of a description that are read
 
 

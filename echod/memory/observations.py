@@ -22,6 +22,7 @@ from enum import StrEnum
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.compose import ComposeError, append_entries, compose_entry, detect_newline
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import with_recurrence
@@ -45,21 +46,21 @@ _ROLE_WORDS = (
     ("workers", frozenset({"work", "worker", "workers", "strive", "arc"})),
 )
 
-_WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
-_HOUSEKEEPING = re.compile(
+_WORD = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
+_HOUSEKEEPING = lazy_pattern(
     r"(?<![a-z])(?:shut[ -]?down|clean[ -]?up|aggregate|monitor)(?:s|d|ed|ing)?(?![a-z])", re.IGNORECASE
 )
-_TEAM = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_AGENT = re.compile(r"[A-Za-z0-9_:.-]{1,128}")
-_SIGNAL_TEAM = re.compile(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
-_SIGNAL_TASK = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_MARKUP = re.compile(r"`{3,}|~{3,}|<!--|-->")
-_DATE_MARK = re.compile(r"\((\d{4}-\d{2}-\d{2})\)")
-_SENTENCE_END = re.compile(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'`\u201d\u2019]*+(?=[ \\])|[\u3002\uff01\uff1f]")
+_TEAM = lazy_pattern(r"[A-Za-z0-9_-]{1,128}")
+_AGENT = lazy_pattern(r"[A-Za-z0-9_:.-]{1,128}")
+_SIGNAL_TEAM = lazy_pattern(r"(?:rune|arc)-[A-Za-z0-9_-]{1,124}")
+_SIGNAL_TASK = lazy_pattern(r"[A-Za-z0-9_-]{1,64}")
+_MARKUP = lazy_pattern(r"`{3,}|~{3,}|<!--|-->")
+_DATE_MARK = lazy_pattern(r"\((\d{4}-\d{2}-\d{2})\)")
+_SENTENCE_END = lazy_pattern(r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'`\u201d\u2019]*+(?=[ \\])|[\u3002\uff01\uff1f]")
 _SPACE_CATEGORIES = frozenset({"Zs", "Zl", "Zp"})
 _SEPARATING_CONTROLS = "\t\n\v\f\r\x1c\x1d\x1e\x1f\x85"
 _INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Co", "Cn"})
-_VARIATION_SELECTORS = re.compile(
+_VARIATION_SELECTORS = lazy_pattern(
     "[\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u3164\ufe00-\ufe0f\uffa0\U000e0100-\U000e01ef]"
 )
 # Characters of a text that are read, enough to fill `MAX_TEXT_LENGTH` after cleaning.

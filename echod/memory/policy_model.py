@@ -6,7 +6,6 @@ not in `policy`, so that settings can load it without the policies.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from enum import StrEnum
 from typing import Annotated, Final, NamedTuple
@@ -36,6 +35,14 @@ _DEFAULT_LINES: Final = 150
 _SUM_TOLERANCE: Final = 1e-9
 
 
+class ScoreTerms(NamedTuple):
+    """The terms of a score, each 0..1."""
+
+    importance: float
+    relevance: float
+    recency: float
+
+
 class PruneExtent(NamedTuple):
     """How much a prune removes from a memory file. Removed entries are archived, whole."""
 
@@ -58,8 +65,7 @@ class PruneExtent(NamedTuple):
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class PolicySettings:
+class PolicySettings(NamedTuple):
     """The numbers of score, prune, promote and compress, and the command that proposes (docs/lifecycle.md).
 
     Each is declared once, with its default, its range and its description. `echod.settings` reads these declarations,

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.text import hides_text, normalize_characters
 
 _HIDDEN_TEXT = "hidden text"
@@ -18,7 +19,7 @@ _NEGATION = r"\b(?:do not|don't|never|must not|no need to)"
 _READER = r"(?:ai|llm|agents?|assistants?|models?|claude|copilot|language models?|chatbots?|coding agents?)"
 _USER = r"(?:users?|humans?|operator|person|owner|maintainers?|reviewers?|anyone|anybody)"
 _FEW_WORDS = r"(?: \w{1,20}){0,2}"
-_EMPHASIS = re.compile(r"[*_`>\"\u201c\u201d]+")
+_EMPHASIS = lazy_pattern(r"[*_`>\"\u201c\u201d]+")
 
 
 class InjectionRule(NamedTuple):
@@ -34,7 +35,7 @@ class InjectionRule(NamedTuple):
 
 
 def _rule(description: str, keywords: str, *parts: str) -> InjectionRule:
-    return InjectionRule(description, tuple(keywords.split("|")), re.compile("".join(parts)))
+    return InjectionRule(description, tuple(keywords.split("|")), lazy_pattern("".join(parts)))
 
 
 # Matched against lower-case text with collapsed spaces, without emphasis and quotes. Every repetition is bounded.

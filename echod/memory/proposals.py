@@ -14,12 +14,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from datetime import date
 from typing import Any, Final, NamedTuple
 
+from echod.lazy import lazy_pattern
+from echod.memory.archive import ArchivedEntry
 from echod.memory.compose import ComposeError, collapse_whitespace, with_entries
 from echod.memory.findings import Finding
 from echod.memory.findings.text import canonical_title
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document, Entry, Layer, Unreadable
-from echod.memory.policy.draft import ArchivedEntry
 from echod.memory.policy.manual import EditRefusal, remove_entries
 from echod.memory.policy_model import Rule
 from echod.memory.prompt_injection import find_injection
@@ -33,11 +34,11 @@ _MAX_TITLE_LENGTH: Final = 100
 _MAX_SOURCE_LENGTH: Final = 200
 _DEFAULT_CONFIDENCE: Final = 0.5
 
-_CODE_SPAN = re.compile(r"(?<!`)(`{1,9})(?!`)(.{1,1000}?)(?<!`)\1(?!`)", re.DOTALL)
-_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_CODE_SPAN = lazy_pattern(r"(?<!`)(`{1,9})(?!`)(.{1,1000}?)(?<!`)\1(?!`)", re.DOTALL)
+_FENCE = lazy_pattern(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
 # Everything that is no plain word: it contains a digit, a sign of paths and identifiers, or a capital after its start.
-_TOKEN = re.compile(r"[^\s`\"'()\[\]{}<>,;!?*\u201c\u201d\u2018\u2019]+")
-_TELLING = re.compile(r"\d|[/\\_@=$#%~^|&+]|\w[.:]\w|^--?\w|\w[A-Z]")
+_TOKEN = lazy_pattern(r"[^\s`\"'()\[\]{}<>,;!?*\u201c\u201d\u2018\u2019]+")
+_TELLING = lazy_pattern(r"\d|[/\\_@=$#%~^|&+]|\w[.:]\w|^--?\w|\w[A-Z]")
 
 _PROMPT: Final = """\
 Below are entries of the memory file of a coding agent, each with its id. Propose how to make the file shorter without

@@ -10,6 +10,7 @@ import re
 from collections.abc import Collection, Sequence
 from itertools import groupby
 
+from echod.lazy import lazy_pattern
 from echod.memory import markdown
 from echod.memory.document import count_lines, parse, parse_block
 from echod.memory.edit import BodyPart, PartKind, joined_lines, learnings, split_body
@@ -17,22 +18,22 @@ from echod.memory.forms import without_recurrence
 from echod.memory.model import Block, Document, Entry
 from echod.memory.specificity import NameCounts, states_rule
 
-_STATISTICS = re.compile(
+_STATISTICS = lazy_pattern(
     r"\b(?:metrics?|statistics|stats|counts?|figures|timeline|numbers|totals|tally|duration)\b", re.IGNORECASE
 )
-_GENERIC_HEADING = re.compile(
+_GENERIC_HEADING = lazy_pattern(
     r"(?:(?:key|main|other|more|new|the|core|important) )*"
     r"(?:learnings?|lessons?(?: learned)?|insights?|takeaways?|findings?|notes?|details?|patterns?|observations?)",
     re.IGNORECASE,
 )
-_HEADING_LEVEL = re.compile(r" {0,3}(#{1,6})")
-_NUMBER_CELL = re.compile(r"[~<>=+\-\u2212\u00b1]*\s*[0-9][0-9.,:/ ]*+\s*+(?:(?:%|[a-zA-Z]{1,7})\s*+)?(?:\([^)]*\))?")
-_PLACEHOLDER = re.compile(
+_HEADING_LEVEL = lazy_pattern(r" {0,3}(#{1,6})")
+_NUMBER_CELL = lazy_pattern(r"[~<>=+\-\u2212\u00b1]*\s*[0-9][0-9.,:/ ]*+\s*+(?:(?:%|[a-zA-Z]{1,7})\s*+)?(?:\([^)]*\))?")
+_PLACEHOLDER = lazy_pattern(
     r"[\W_]*(?:none|n/?a|nothing|null|tbd|todo|empty|not applicable|no (?:findings?|entries|issues?|echoes)(?: yet)?"
     r"|(?:nothing|none) (?:yet|so far|to report|here))?[\W_]*",
     re.IGNORECASE,
 )
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MAX_HEADING_WORDS = 6  # words of a heading that announces figures, not a statement about them
 _MIN_TABLE_ROWS = 4  # head, rule, two rows
 

@@ -16,6 +16,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
@@ -37,7 +38,7 @@ _MAX_NAMES = 8  # names that count in one text; more of them are a list
 _MAX_LENGTH = 20_000  # characters of a text that are judged
 _MANY_WORDS = 3  # words of one kind beyond which more do not count
 
-_NAME = re.compile(
+_NAME = lazy_pattern(
     r"`[^`\n]{2,80}`"  # anything that its writer marked as code
     r"|(?<![\w/.@~-])[\w.@~-]*/[\w./@*~-]{0,400}\w"  # paths
     r"|\b[\w-]{1,100}\.(?:c|cc|cfg|cpp|cs|css|go|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|proto|py|rb|rs"
@@ -49,26 +50,26 @@ _NAME = re.compile(
     r"|\b\w*[a-z0-9]_\w+|\b[A-Z][A-Z0-9]*_\w+|\b_\w+"  # snake_case
     r"|\b[a-z]+[A-Z]\w*|\b[A-Z][a-z0-9]+[A-Z]\w*",  # camelCase
 )
-_PASSING = re.compile(
+_PASSING = lazy_pattern(
     r"^(?:.*/)?(?:tmp|temp)/|^tmp$|[0-9a-f]{7,}|[0-9]{6,}|^/?(?:and|or)/|^(?:e\.g|i\.e)$", re.IGNORECASE
 )  # names of one run: temporary paths, hashes, time stamps
 
-_FINDING_ID = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[0-9]{1,6}")
+_FINDING_ID = lazy_pattern(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*-[0-9]{1,6}")
 
-_REMEDY = re.compile(
+_REMEDY = lazy_pattern(
     r"\b(?:always|never|must(?:n't)?|should(?:n't)?|cannot|can't|don't|do not|instead(?: of)?|avoid|ensure|prefer"
     r"|replace[ds]?|rename[ds]?|use|using|add(?:ed)?|remove[ds]?|change[ds]?|update[ds]?|fix(?:ed|es)?|guard|wrap|escape"
     r"|quote|validate|reject|refuse|canonicali[sz]e|normali[sz]e|set|register|extract|move[ds]?|inject(?:ed)?|require[ds]?"
     r"|needs?|keep|make|call|pass|skip|revert|capture|define|enable|disable|convert|compare|strip|check|test|verify|grep|write|run|read|pin|lock|close|reset|retry|initiali[sz]e)\b",
     re.IGNORECASE,
 )
-_STRONG = re.compile(
+_STRONG = lazy_pattern(
     r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|cannot|can't|instead|avoid|prefer|ensure|require[ds]?"
     r"|only (?:if|when|after|by|inside)|not (?:on|in|by|as|just)|rather than|fix:|(?<![a-z] )use)\b",
     re.IGNORECASE,
 )
-_RULE = re.compile(r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|avoid)\b", re.IGNORECASE)
-_FLAW = re.compile(
+_RULE = lazy_pattern(r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|avoid)\b", re.IGNORECASE)
+_FLAW = lazy_pattern(
     r"\b(?:because|since|root cause|wrong(?:ly)?|missing|broken|breaks?|bypass|injection|leaks?|race|deadlocks?"
     r"|orphans?|unvalidated|unescaped|undefined|undocumented|incorrect|stale|drift|fails?|failed|silently|no-op|loses?|lost|wipes?"
     r"|corrupts?|overwrites?|crash(?:es)?|hangs?|blocks?|ignored|skipped|without|does not|doesn't|do not|isn't|never"
@@ -76,11 +77,11 @@ _FLAW = re.compile(
     r"|throws?|exceeds?|not (?:found|supported|set|part|validated|applied))\b",
     re.IGNORECASE,
 )
-_SEVERE = re.compile(
+_SEVERE = lazy_pattern(
     r"\b(?:critical|blocker|security|severe|data loss|outage|P0|P1|SEC-[0-9]+|CVE-[0-9-]+)\b", re.IGNORECASE
 )
 # The first word of a task that is work to be done, not something that was found out.
-_ASSIGNMENT = re.compile(
+_ASSIGNMENT = lazy_pattern(
     r"\W*(?:you are|your (?:task|job|role)|enrich|research|review|analy[sz]e|investigate|inspect|explore|summari[sz]e"
     r"|audit|report|read|study|scan|evaluate|assess|discuss|plan|perform|conduct|look (?:at|into|for)|find"
     r"|provide|identify|consider|check (?:if|whether))\b",

@@ -10,31 +10,14 @@ matter. Only the last function reads YAML, the others read lines, where a value 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 
 with lazy_imports(__name__):
     import yaml
-
-
-class LazyPattern:
-    """A regular expression that few texts need. It is compiled at its first use, since that takes up to a millisecond.
-
-    For the patterns of modules that short commands import.
-    """
-
-    def __init__(self, source: str, flags: re.RegexFlag = re.NOFLAG) -> None:
-        self._source, self._flags = source, flags
-
-    @cached_property
-    def compiled(self) -> re.Pattern[str]:
-        """The compiled expression."""
-        return re.compile(self._source, self._flags)
 
 
 # Soft hyphen, joiners, zero-width, bidi controls, variation selectors, byte order mark, tag characters.
@@ -44,14 +27,14 @@ _INVISIBLE = (
 )
 _FULLWIDTH = "\uff01-\uff5e"
 _FULLWIDTH_OFFSET = 0xFEE0
-_OBFUSCATED = LazyPattern(f"[{_INVISIBLE}{_FULLWIDTH}]+")
+_OBFUSCATED = lazy_pattern(f"[{_INVISIBLE}{_FULLWIDTH}]+")
 _DASH = "\u2014"  # part of the heading of nearly every entry, in text that is otherwise ASCII
 # Three emoji flags (a black flag, then tag letters, then the tag that ends them) are the one legitimate use of tags.
-_FLAG = LazyPattern("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
-_TAGS = LazyPattern("[\U000e0001-\U000e007f]")
-_BIDI_OVERRIDE = LazyPattern("[\u202d\u202e]")
+_FLAG = lazy_pattern("\U0001f3f4[\U000e0061-\U000e007a]{1,8}\U000e007f")
+_TAGS = lazy_pattern("[\U000e0001-\U000e007f]")
+_BIDI_OVERRIDE = lazy_pattern("[\u202d\u202e]")
 # Many emoji and scripts have single joiners. A run of invisible characters is a message.
-_INVISIBLE_RUN = LazyPattern("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
+_INVISIBLE_RUN = lazy_pattern("[\u200b\u200c\u200d\u2060-\u2064\ufeff]{4}|[\U000e0100-\U000e01ef]{2}")
 
 
 PATH_GROUP = r"(?:\((?:[\w.@~+-]{1,60}|\.{1,3})\)|\[\[?[\w.@~+-]{1,60}\]?\]|\{[\w.@~+-]{1,60}\})"
@@ -63,12 +46,12 @@ def normalize_characters(text: str) -> tuple[str, Sequence[int] | None]:
 
     The second value maps each character to its position in the original; None where the text is unchanged.
     """
-    if text.replace(_DASH, "").isascii() or _OBFUSCATED.compiled.search(text) is None:
+    if text.replace(_DASH, "").isascii() or _OBFUSCATED.search(text) is None:
         return text, None
     pieces: list[str] = []
     origin: list[int] = []
     position_done = 0
-    for trick in _OBFUSCATED.compiled.finditer(text):
+    for trick in _OBFUSCATED.finditer(text):
         pieces.append(text[position_done : trick.start()])
         origin.extend(range(position_done, trick.start()))
         for position in range(trick.start(), trick.end()):
@@ -86,9 +69,9 @@ def hides_text(text: str) -> bool:
     """Return whether a text has characters whose only use is to carry or reorder text invisible to the user."""
     if text.isascii():
         return False
-    if _BIDI_OVERRIDE.compiled.search(text) or _INVISIBLE_RUN.compiled.search(text):
+    if _BIDI_OVERRIDE.search(text) or _INVISIBLE_RUN.search(text):
         return True
-    return _TAGS.compiled.search(text) is not None and _TAGS.compiled.search(_FLAG.compiled.sub("", text)) is not None
+    return _TAGS.search(text) is not None and _TAGS.search(_FLAG.sub("", text)) is not None
 
 
 def find_enclosed(text: str, opening: str, closing: str) -> Iterator[tuple[int, int]]:
@@ -126,10 +109,10 @@ _MAX_LINES = 200
 _MAX_LINE_LENGTH = 10_000
 _DELIMITER = "---"
 _END = frozenset({"---", "..."})
-_NAME = LazyPattern(r"(?P<name>[\"']?[A-Za-z][A-Za-z0-9_. -]{0,39}[\"']?):(?:[ \t]++(?P<value>.*)|$)")
-_OTHER = LazyPattern(r"[ \t]+\S|- ?(?![*_])|#|[}\]]|$")
-_SCHEMA = LazyPattern(r"[ \t]{0,3}<!--[ \t]*echo-schema:[^>]{0,40}-->[ \t]*")
-_BLOCK_VALUE = LazyPattern(r"[|>][+-]?\d?[ \t]*(?:#.*)?")
+_NAME = lazy_pattern(r"(?P<name>[\"']?[A-Za-z][A-Za-z0-9_. -]{0,39}[\"']?):(?:[ \t]++(?P<value>.*)|$)")
+_OTHER = lazy_pattern(r"[ \t]+\S|- ?(?![*_])|#|[}\]]|$")
+_SCHEMA = lazy_pattern(r"[ \t]{0,3}<!--[ \t]*echo-schema:[^>]{0,40}-->[ \t]*")
+_BLOCK_VALUE = lazy_pattern(r"[|>][+-]?\d?[ \t]*(?:#.*)?")
 
 
 class FrontMatter(NamedTuple):
@@ -141,9 +124,7 @@ class FrontMatter(NamedTuple):
 
 def find_front_matter(lines: Sequence[str]) -> FrontMatter | None:
     """Return the front matter of a text; None without any. Blank lines and the schema comment may be before it."""
-    start = next(
-        (i for i, line in enumerate(lines[:_MAX_LINES]) if line.strip() and not _SCHEMA.compiled.fullmatch(line)), None
-    )
+    start = next((i for i, line in enumerate(lines[:_MAX_LINES]) if line.strip() and not _SCHEMA.fullmatch(line)), None)
     if start is None or lines[start].rstrip() != _DELIMITER:
         return None
     limit = min(len(lines), start + _MAX_LINES)
@@ -152,7 +133,7 @@ def find_front_matter(lines: Sequence[str]) -> FrontMatter | None:
     if end is None or not all(_is_yaml(line) for line in body):
         return None
     first = next((line for line in body if line.strip() and not line.startswith("#")), "")
-    if not _NAME.compiled.fullmatch(first.rstrip()):
+    if not _NAME.fullmatch(first.rstrip()):
         return None
     return FrontMatter(end + 1, tuple(_fields(body)))
 
@@ -176,14 +157,14 @@ def _lines(text: str, start: int) -> Iterator[str]:
 def _is_yaml(line: str) -> bool:
     if len(line) > _MAX_LINE_LENGTH:
         return False
-    return _NAME.compiled.fullmatch(line.rstrip()) is not None or _OTHER.compiled.match(line.rstrip()) is not None
+    return _NAME.fullmatch(line.rstrip()) is not None or _OTHER.match(line.rstrip()) is not None
 
 
 def _fields(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
     """Yield names and values; the lines of a list are joined by commas, those of a text by blanks."""
     name, values, separator = "", list[str](), ", "
     for line in lines:
-        match = _NAME.compiled.fullmatch(line.rstrip())
+        match = _NAME.fullmatch(line.rstrip())
         if match is None:
             piece = line.strip().removeprefix("- ").strip()
             if piece and piece != "-":
@@ -193,8 +174,8 @@ def _fields(lines: Iterable[str]) -> Iterator[tuple[str, str]]:
             yield name, separator.join(values)
         name = match["name"].strip("\"'")
         value = (match["value"] or "").strip()
-        separator = " " if _BLOCK_VALUE.compiled.fullmatch(value) else ", "
-        values = [] if not value or _BLOCK_VALUE.compiled.fullmatch(value) else [_unquoted(value)]
+        separator = " " if _BLOCK_VALUE.fullmatch(value) else ", "
+        values = [] if not value or _BLOCK_VALUE.fullmatch(value) else [_unquoted(value)]
     if values:
         yield name, separator.join(values)
 

@@ -15,11 +15,10 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import cached_property
@@ -29,7 +28,7 @@ from typing import NamedTuple
 from echod.clock import local_datetime
 from echod.errors import isolated, os_reason
 from echod.files import FileVersion, file_version
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document
 from echod.memory.packs.manifest import (
@@ -63,7 +62,7 @@ REGISTRY_FILE = "registry.json"
 MANIFEST_SUFFIX = ".json"
 
 _PLUGIN_DIRECTORY = Path("data/doc-packs")
-_NUMBERS = re.compile(r"([0-9]+)")
+_NUMBERS = lazy_pattern(r"([0-9]+)")
 
 PACK_SIZE_LIMIT = 1024 * 1024
 """Bytes of a pack's text. Agents read it whole, so even a tenth of it would be too long."""
@@ -186,8 +185,7 @@ def find_registry_directory(directory: Path) -> Path:
 _SYMLINK_REASON = "it is a symbolic link, which echod does not follow"
 
 
-@dataclass(frozen=True, slots=True)
-class InstalledPack:
+class InstalledPack(NamedTuple):
     """A pack in the global store, or a part of one. Missing or unusable parts are None.
 
     `memory` is its file. `problem` is a sentence about what is wrong with it. It is `blocked` if its place is taken by
@@ -281,7 +279,7 @@ def _with_memory(packs: Dir, pack: InstalledPack) -> InstalledPack:
     try:
         with packs.open_subdir(name) as directory:
             location, name = directory, MEMORY
-            return replace(pack, memory=directory.read(MEMORY, MAX_FILE_BYTES))
+            return pack._replace(memory=directory.read(MEMORY, MAX_FILE_BYTES))
     except FileNotFoundError:
         return pack
     except OSError as error:
@@ -289,7 +287,7 @@ def _with_memory(packs: Dir, pack: InstalledPack) -> InstalledPack:
             return pack  # a file of that name is no pack
         reason = _SYMLINK_REASON if location is packs else os_reason(error)
         problem = pack.problem or f"{packs.path / pack.stack / MEMORY} cannot be read: {reason}."
-        return replace(pack, problem=problem, blocked=True)
+        return pack._replace(problem=problem, blocked=True)
 
 
 def _with_problem(pack: InstalledPack) -> InstalledPack:
@@ -302,7 +300,7 @@ def _with_problem(pack: InstalledPack) -> InstalledPack:
         problem = f"The doc pack {pack.stack} has no manifest, so its version and age are unknown."
     elif problem is None and document is not None and not isinstance(document, Document):
         problem = f"The doc pack {pack.stack} cannot be read: {document.reason}"
-    return replace(pack, problem=problem)
+    return pack._replace(problem=problem)
 
 
 def _is_link(directory: Dir, name: str) -> bool:

@@ -19,7 +19,7 @@ from typing import Final, NamedTuple
 
 from echod.errors import GARBLED_ERRORS, ConfigurationError, StateError, UsageError, os_reason
 from echod.files import read_regular, write_private_durable
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.paths import (
     PRIVATE_FILE_MODE,

@@ -8,14 +8,13 @@ A module of its own because it loads yaml, which most projects do not need.
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 from typing import Final
 
 import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 
 with lazy_imports(__name__):
     from echod.memory import redact
@@ -26,7 +25,7 @@ MAX_VALUES: Final = 20_000
 _SECTION_KEY: Final = "echoes"
 _MAX_SHOWN_CHARACTERS: Final = 80
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
-_INTEGER: Final = re.compile(r"[+-]?[0-9]{1,9}")
+_INTEGER: Final = lazy_pattern(r"[+-]?[0-9]{1,9}")
 # The words of YAML 1.1, which the tools that share this file use.
 _BOOLEANS: Final = {
     **dict.fromkeys(("true", "yes", "on", "y"), True),

@@ -10,12 +10,11 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, NamedTuple, TypeAlias
 
 from echod.files import FileVersion, VersionedCache, file_version, read_regular
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.policy_model import PolicySettings
 from echod.state.jobs import JobKind
 from echod.store.layout import Role
@@ -176,8 +175,7 @@ def _version(file: str) -> FileVersion | int | None:
         return error.errno or 0
 
 
-@dataclass(frozen=True, slots=True)
-class MaintenancePolicy:
+class MaintenancePolicy(NamedTuple):
     """The numbers and rules for prune, promote and compress in one project, which may forbid `prune` and `compress`.
 
     `maintain_tracked` is whether both also run without a request where git tracks the files.

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.files import file_version
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.search.documents import (
     DocumentKind,
     DocumentScope,

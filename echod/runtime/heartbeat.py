@@ -15,7 +15,6 @@ import errno
 import json
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, fields, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
@@ -44,8 +43,7 @@ EVENTS_NOT_ARRIVING = "file events do not arrive any more"
 """Part of a sentence for `echod status`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Heartbeat:
+class Heartbeat(NamedTuple):
     """The content of the heartbeat file. Times `*_at` are Unix seconds, for display. `*_monotonic` are for arithmetic.
 
     `started` is `RunningProcess.started`. `beat_*` and `worker_monotonic` are the last progress of daemon and worker.
@@ -71,7 +69,7 @@ def read_heartbeat(path: Path) -> Heartbeat | None:
     """Return the last heartbeat, or None if the file is missing or this version does not understand it."""
     try:
         values = json.loads(read_regular(path, _MAX_HEARTBEAT_BYTES))
-        heartbeat = Heartbeat(**{field.name: values[field.name] for field in fields(Heartbeat)})
+        heartbeat = Heartbeat(**{name: values[name] for name in Heartbeat._fields})
     except (FileNotFoundError, *GARBLED_ERRORS):
         return None
     except OSError as error:
@@ -115,7 +113,7 @@ class HeartbeatWriter:
             self._write(heartbeat)
         elif self._last is None or self._last.stalled != stalled:
             last = self._last or heartbeat
-            self._write(replace(heartbeat, beat_at=last.beat_at, beat_monotonic=last.beat_monotonic, stalled=stalled))
+            self._write(heartbeat._replace(beat_at=last.beat_at, beat_monotonic=last.beat_monotonic, stalled=stalled))
         return not stalled
 
     def clear(self) -> None:
@@ -125,7 +123,7 @@ class HeartbeatWriter:
     def _write(self, heartbeat: Heartbeat) -> None:
         self._last = heartbeat
         try:
-            write_runtime_file(self._path, json.dumps(asdict(heartbeat)))
+            write_runtime_file(self._path, json.dumps(heartbeat._asdict()))
             self._problem = ""
         except OSError as error:
             self._problem = f"the heartbeat could not be written ({error.strerror})"

@@ -18,14 +18,13 @@ import stat
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import NamedTuple
 
 from echod import __version__
 from echod.clock import local_datetime
 from echod.errors import GARBLED_ERRORS, EchodError, StateError
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.paths import PRIVATE_FILE_MODE, Paths
 from echod.runtime.system import find_process
 
@@ -55,8 +54,7 @@ class WorkerBusyError(LockHeldError):
     """Another process ran jobs until the time to wait was over."""
 
 
-@dataclass(frozen=True, slots=True)
-class LockOwner:
+class LockOwner(NamedTuple):
     """The content of a lock file: the process that holds the lock.
 
     `started` (`RunningProcess.started`) distinguishes it from a later process with the same number. It took the lock
@@ -73,7 +71,7 @@ class LockOwner:
 
     def encode(self) -> bytes:
         """Return the content of the lock file."""
-        return json.dumps(asdict(self)).encode() + b"\n"
+        return json.dumps(self._asdict()).encode() + b"\n"
 
 
 def this_process() -> LockOwner:

@@ -12,16 +12,14 @@ what it prints is bounded. If it is an agent itself, it is asked to leave no tra
 from __future__ import annotations
 
 import os
-import re
 import signal
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from echod.errors import os_reason
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 
 with lazy_imports(__name__):
     import subprocess
@@ -32,8 +30,10 @@ with lazy_imports(__name__):
 MIN_FREE_BYTES = 32 << 20
 """Below this, the blobs of one commit of the largest files may not fit any more."""
 
-_REMOTE_TYPES = re.compile(r"nfs4?|cifs|smb3?|smbfs|9p|fuse(\..+)?|drvfs|vboxsf|virtiofs|ceph|afs|ncpfs|prl_fs|vmhgfs")
-_OCTAL_ESCAPE = re.compile(r"\\([0-7]{3})")
+_REMOTE_TYPES = lazy_pattern(
+    r"nfs4?|cifs|smb3?|smbfs|9p|fuse(\..+)?|drvfs|vboxsf|virtiofs|ceph|afs|ncpfs|prl_fs|vmhgfs"
+)
+_OCTAL_ESCAPE = lazy_pattern(r"\\([0-7]{3})")
 
 
 def free_bytes(path: Path) -> int | None:
@@ -86,8 +86,7 @@ def is_remote_filesystem(type_name: str | None) -> bool:
 _HAS_PROC = Path("/proc/self/stat").exists()
 
 
-@dataclass(frozen=True, slots=True)
-class RunningProcess:
+class RunningProcess(NamedTuple):
     """A process that exists. `started` identifies its start, even if the wall clock is changed; compared as text.
 
     If it is `suspended`, a signal stopped it (SIGSTOP, a terminal, a debugger), so it makes no progress.

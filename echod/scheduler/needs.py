@@ -19,7 +19,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.errors import left_alone_text, os_reason
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.projects.settings import MaintenancePolicy
 from echod.state.jobs import JobKind, Need

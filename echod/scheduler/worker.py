@@ -10,8 +10,6 @@ from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import NamedTuple
 
-import structlog
-
 from echod.clock import local_date
 from echod.errors import EchodError, StateError, error_reason
 from echod.jobs import archive, compress, consolidate, ingest, observe, promote, propose, prune
@@ -26,6 +24,7 @@ from echod.jobs.base import (
     JobStalled,
 )
 from echod.jobs.consolidate import ConsolidateSettings, FindingsCache
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.projects.settings import MaintenancePolicy, request_only_reason
 from echod.scheduler.needs import ProjectGate, describe_verdict
@@ -38,6 +37,9 @@ from echod.store.engine import Engine
 from echod.store.errors import BusyError, RefusedError, StoreError, is_disk_full
 from echod.store.layout import Role, Store
 from echod.workflows.model import GateState, Verdict
+
+with lazy_imports(__name__):
+    import structlog
 
 log = get_logger(__name__)
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.files import file_version, read_regular
+from echod.lazy import lazy_pattern
 from echod.search.documents import (
     DocumentKind,
     DocumentScope,
@@ -34,25 +35,27 @@ ARTIFACT_TYPES: Final = {
 }  # fmt: skip
 """The type of each file of a run, by its name in lower case."""
 
-_RUN_NAME: Final = re.compile(r"arc-[A-Za-z0-9_.-]{1,120}")
+_RUN_NAME: Final = lazy_pattern(r"arc-[A-Za-z0-9_.-]{1,120}")
 _MAX_META_BYTES: Final = 64 * 1024
 _ID_LENGTH: Final = 16
 _MAX_TITLE_LENGTH: Final = 120
-_MARKER: Final = re.compile(r"<!--\s*RUNE:FINDING\b(?!:)(?P<attributes>[^>]*?)-->")
-_RESOLVED: Final = re.compile(r"<!--\s*RESOLVED:(?P<id>[^:\s]+):(?P<status>[A-Z_]+)\s*-->")
-_CLOSING: Final = re.compile(r"<!--\s*(?:/RUNE:FINDING|RUNE:FINDING:END|/RESOLVED)\b[^>]*-->")
-_ATTRIBUTE: Final = re.compile(r"\b(\w+)=\"([^\"]*)\"")
-_POSITIONAL: Final = re.compile(r"\s*([A-Za-z][\w-]*)\s+(P[1-3])\s*", re.IGNORECASE)
-_ITEM: Final = re.compile(r"\s{0,3}(?:[-*]\s+(?:\[[ xX]\]\s+)?)?\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*]*)\*\*")
-_HEADING: Final = re.compile(r"(?P<level>#{1,6})\s+(?P<text>\S(?:.*[^\s#])?)[\s#]*$")
-_FINDING_HEADING: Final = re.compile(
+_MARKER: Final = lazy_pattern(r"<!--\s*RUNE:FINDING\b(?!:)(?P<attributes>[^>]*?)-->")
+_RESOLVED: Final = lazy_pattern(r"<!--\s*RESOLVED:(?P<id>[^:\s]+):(?P<status>[A-Z_]+)\s*-->")
+_CLOSING: Final = lazy_pattern(r"<!--\s*(?:/RUNE:FINDING|RUNE:FINDING:END|/RESOLVED)\b[^>]*-->")
+_ATTRIBUTE: Final = lazy_pattern(r"\b(\w+)=\"([^\"]*)\"")
+_POSITIONAL: Final = lazy_pattern(r"\s*([A-Za-z][\w-]*)\s+(P[1-3])\s*", re.IGNORECASE)
+_ITEM: Final = lazy_pattern(
+    r"\s{0,3}(?:[-*]\s+(?:\[[ xX]\]\s+)?)?\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*]*)\*\*"
+)
+_HEADING: Final = lazy_pattern(r"(?P<level>#{1,6})\s+(?P<text>\S(?:.*[^\s#])?)[\s#]*$")
+_FINDING_HEADING: Final = lazy_pattern(
     r"\[?(?P<id>[A-Z][A-Z0-9]*(?:-[A-Z0-9]+)+)\]?\s*+(?:\((?P<p>P[1-3])\)\s*+)?:\s*(?P<title>.+)"
 )
-_SEVERITY: Final = re.compile(r"\bP([1-3])\b")
-_LOCATION: Final = re.compile(r"(?:\bin\s+|\*\*File\*\*:\s*)`?(?P<path>[\w./@+-]+(?::\d+)?)`?")
-_FENCE: Final = re.compile(r"\s*(?:```|~~~)")
+_SEVERITY: Final = lazy_pattern(r"\bP([1-3])\b")
+_LOCATION: Final = lazy_pattern(r"(?:\bin\s+|\*\*File\*\*:\s*)`?(?P<path>[\w./@+-]+(?::\d+)?)`?")
+_FENCE: Final = lazy_pattern(r"\s*(?:```|~~~)")
 _LEVEL_OF_SECTION: Final = 2
-TITLE: Final = re.compile(r"\A(?P<id>\S{1,200})(?: \((?P<severity>P[1-3])\))?: (?P<title>.*)", re.DOTALL)
+TITLE: Final = lazy_pattern(r"\A(?P<id>\S{1,200})(?: \((?P<severity>P[1-3])\))?: (?P<title>.*)", re.DOTALL)
 """The form of the title of a finding."""
 
 

@@ -22,7 +22,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from echod.files import file_version
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.search.documents import DocumentSource, SourceFile, UnreadableFileError

@@ -7,24 +7,24 @@ Separate from `memory_source`, since this module loads the parser.
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Iterator
 from typing import Final
 
 from echod.evidence.entries import entry_citations
+from echod.lazy import lazy_pattern
+from echod.memory.archive import read_archive
 from echod.memory.document import count_lines, parse, parse_block
 from echod.memory.identity import ID_LENGTH, entry_ids
 from echod.memory.model import Block, Document, Entry, Unreadable
-from echod.memory.policy.draft import read_archive
 from echod.search.documents import DocumentKind, SearchDocument, UnreadableFileError
 
 _HIDDEN_FIELDS: Final = frozenset({"source", "category", "domain", "layer", "date", "tags"})
 """The fields that a document has of its own, so that its text does not repeat them."""
 _CATEGORIES: Final = frozenset({"pattern", "anti-pattern", "decision", "debugging"})
 """The categories that entries are filtered by. Any other one counts as none."""
-_NAME: Final = re.compile(r"[\w./@+-]+")
-_PATH_LIKE: Final = re.compile(r"`[^`\n]+`|[^\s./]{0,400}+[./]\S+")
-_HEADING: Final = re.compile(r"^ {0,3}#{1,6}[ \t]*")
+_NAME: Final = lazy_pattern(r"[\w./@+-]+")
+_PATH_LIKE: Final = lazy_pattern(r"`[^`\n]+`|[^\s./]{0,400}+[./]\S+")
+_HEADING: Final = lazy_pattern(r"^ {0,3}#{1,6}[ \t]*")
 
 
 def memory_documents(role: str, kind: DocumentKind, data: bytes) -> tuple[SearchDocument, ...]:

@@ -18,7 +18,7 @@ from types import ModuleType
 from typing import Final, NamedTuple
 
 from echod.files import file_version, open_regular
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
 from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, read_whole
 from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, Store, find_roles, global_root
@@ -192,15 +192,15 @@ def _reader() -> ModuleType:
     return memory_documents
 
 
-_NAME: Final = re.compile(r"conversation-\d{1,10}\.md")
-_TOOL_OUTPUT: Final = re.compile(r"<details><summary>(?:Result|Error)</summary>\n\n(`{3,})\n")
-_OUTPUT_START: Final = re.compile(rb"<details><summary>(?:Result|Error)</summary>\n")
-_OUTPUT_FENCE: Final = re.compile(rb"`{3,}\n")
+_NAME: Final = lazy_pattern(r"conversation-\d{1,10}\.md")
+_TOOL_OUTPUT: Final = lazy_pattern(r"<details><summary>(?:Result|Error)</summary>\n\n(`{3,})\n")
+_OUTPUT_START: Final = lazy_pattern(rb"<details><summary>(?:Result|Error)</summary>\n")
+_OUTPUT_FENCE: Final = lazy_pattern(rb"`{3,}\n")
 _MAX_ARCHIVE_BYTES: Final = 64 << 20
 """An archive that has more than so many bytes without the output of tools has no documents."""
 _PART_CHARACTERS: Final = 60_000
 _TITLE_CHARACTERS: Final = 120
-_TURN: Final = re.compile(r"^---\n\n### ", re.MULTILINE)
+_TURN: Final = lazy_pattern(r"^---\n\n### ", re.MULTILINE)
 
 
 class ConversationSource(NamedTuple):

@@ -15,12 +15,12 @@ wrong pair costs more than a missing one. The words are weaker evidence than the
 
 from __future__ import annotations
 
-import re
 import unicodedata
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Final
 
+from echod.lazy import lazy_pattern
 from echod.memory.text import normalize_characters
 
 MIN_PASSAGE_LENGTH, MAX_PASSAGE_LENGTH = 150, 450
@@ -38,10 +38,10 @@ _UNSPACED_RANGES = (
 )  # fmt: skip
 """Thai, Lao, Burmese, Khmer, kana, Chinese, Hangul. Python's own tests of a character, since a regular expression with
 these ranges takes longer to compile than a search takes."""
-_WORD = re.compile(r"[^\W_]+(?:_+[^\W_]+)*")
-_IDENTIFIER_PART = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\WA-Za-z\d_]+")
-_PASSAGE_START = re.compile(r"\n(?=[ \t]*(?:\d+\.|[-*]|#{3,}|\|)[ \t]?)|\n[ \t]*\n")
-_LINE_OR_SENTENCE_END = re.compile(r"\n|(?<=[.!?]) (?=[A-Z])")
+_WORD = lazy_pattern(r"[^\W_]+(?:_+[^\W_]+)*")
+_IDENTIFIER_PART = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\WA-Za-z\d_]+")
+_PASSAGE_START = lazy_pattern(r"\n(?=[ \t]*(?:\d+\.|[-*]|#{3,}|\|)[ \t]?)|\n[ \t]*\n")
+_LINE_OR_SENTENCE_END = lazy_pattern(r"\n|(?<=[.!?]) (?=[A-Z])")
 _LAST_MARKED_CODEPOINT = 0x2FFF  # above are scripts in which marks are parts of letters
 _TRANSLITERATIONS = str.maketrans({
     "\u0111": "d", "\u0110": "D", "\u00df": "ss", "\u00f8": "o", "\u00d8": "O", "\u0142": "l", "\u00e6": "ae",

@@ -8,7 +8,6 @@ Only `writer` needs it, which is loaded when a file has changed: the redaction r
 from __future__ import annotations
 
 import hashlib
-import re
 import sqlite3
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -16,13 +15,14 @@ from typing import Final, NamedTuple
 
 from echod.files import FileVersion
 from echod.hooks.mentions import text_mentions
+from echod.lazy import lazy_pattern
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.redact import find_email_in_evidence, find_secrets, redact, redact_entry, replace_spans
 from echod.search.documents import DocumentKind, SearchDocument
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
 from echod.search.words import passages, words
 
-_LINES = re.compile(r":L?\d+(?:[-\u2013]L?\d+)?(?:,\s*L?\d+(?:[-\u2013]L?\d+)?)*$|#L\d+(?:-L?\d+)?$")
+_LINES = lazy_pattern(r":L?\d+(?:[-\u2013]L?\d+)?(?:,\s*L?\d+(?:[-\u2013]L?\d+)?)*$|#L\d+(?:-L?\d+)?$")
 
 
 class Citation(NamedTuple):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import subprocess
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
@@ -47,8 +46,7 @@ def other_daemon_error(pid: int) -> ServiceError:
     return ServiceError(f"A daemon outside of the service is running as process {pid}. End it first: kill {pid}")
 
 
-@dataclass(frozen=True, slots=True)
-class ServiceConfig:
+class ServiceConfig(NamedTuple):
     """The command that runs the daemon in the foreground, with absolute paths, and its environment.
 
     A service file has to contain both, because a supervisor starts programs without the shell's environment.

@@ -5,15 +5,17 @@ The descriptions are sentences for the user. They call no supervisor, so that ev
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
 
 from echod.hooks.spool import state_directory
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.paths import home_directory
 from echod.runtime import DaemonState, Liveness
 from echod.service.base import ServiceError
+
+with lazy_imports(__name__):
+    from importlib import resources  # loads tempfile and shutil, and only an installation needs it
 
 LAUNCHD_LABEL = "local.echod"
 """The agent's name in launchd."""
@@ -22,7 +24,7 @@ SYSTEMD_UNIT = "echod.service"
 """The unit's name in systemd."""
 
 _STATE_VARIABLES = ("ECHOD_STATE_DIR", "XDG_STATE_HOME")
-_RECORDED = re.compile(rf'^Environment="({"|".join(_STATE_VARIABLES)})=([^"\\%]+)"$')
+_RECORDED = lazy_pattern(rf'^Environment="({"|".join(_STATE_VARIABLES)})=([^"\\%]+)"$')
 """A value with an escape is not compared: it is rare, and this is only a hint."""
 
 PLIST_NAME = f"{LAUNCHD_LABEL}.plist"
@@ -62,7 +64,7 @@ def read_template(kind: str, name: str) -> str:
     Raises:
         ServiceError: the installation lacks it.
     """
-    package = files("echod")
+    package = resources.files("echod")
     candidates = [package / "_share" / kind / name]
     if isinstance(package, Path):
         candidates.append(package.parent / kind / name)  # an editable installation contains no copy

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final, NamedTuple, Protocol, cast
 
 from echod.files import open_regular
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory.conversation import claude, codex
 from echod.memory.conversation.model import RecordFacts, RecordReading
 
@@ -32,8 +31,8 @@ TAIL_BYTES: Final = 4096
 """The digest of so many bytes before an offset shows whether a file is still the one that was read."""
 
 _MIN_RUN: Final = 64 << 10
-_RUN: Final = re.compile(rb"[A-Za-z0-9+/=_-]{%d,}" % _MIN_RUN)
-_RUN_CONTINUED: Final = re.compile(rb"[A-Za-z0-9+/=_-]*")
+_RUN: Final = lazy_pattern(rb"[A-Za-z0-9+/=_-]{%d,}" % _MIN_RUN)
+_RUN_CONTINUED: Final = lazy_pattern(rb"[A-Za-z0-9+/=_-]*")
 _ELIDED: Final = b"(left out)"
 
 
@@ -201,7 +200,7 @@ def _decompress(file: BinaryIO) -> BinaryIO:
     return target
 
 
-_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_UUID = lazy_pattern(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _PEEK_LINES, _PEEK_BYTES = 400, 4 << 20
 
 

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
@@ -20,6 +19,7 @@ from typing import Final, NamedTuple
 
 from echod.errors import os_reason
 from echod.files import open_regular, read_regular
+from echod.lazy import lazy_pattern
 from echod.log import get_logger
 from echod.memory.conversation.model import (
     Speaker,
@@ -227,7 +227,7 @@ def host_retention_days(claude_home: Path) -> int:
 
 HISTORY: Final = "history.jsonl"
 
-_PASTED: Final = re.compile(r"\[Pasted text #(\d++)[^\[\]]*\]")
+_PASTED: Final = lazy_pattern(r"\[Pasted text #(\d++)[^\[\]]*\]")
 
 
 class LostSession(NamedTuple):

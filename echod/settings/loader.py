@@ -25,6 +25,7 @@ from pydantic_settings.exceptions import SettingsError
 
 from echod.errors import ConfigurationError, os_reason
 from echod.files import read_regular
+from echod.lazy import lazy_pattern
 from echod.memory.policy_model import PolicySettings, Range
 from echod.paths import ENV_PREFIX, PATH_VARIABLES
 from echod.settings import schema
@@ -80,7 +81,7 @@ def _nearest_name(word: str, known: Iterable[str]) -> str | None:
 
 _MAX_FILE_BYTES: Final = 1024 * 1024
 
-_TOML_POSITION: Final = re.compile(r" \(at (?:line (\d+), column \d+|end of document)\)$")
+_TOML_POSITION: Final = lazy_pattern(r" \(at (?:line (\d+), column \d+|end of document)\)$")
 
 
 class SettingsFile(NamedTuple):

@@ -24,14 +24,13 @@ import stat
 import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import is_dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any, Final, Literal, NamedTuple, TypeAlias, get_args, get_origin, get_type_hints
 
 from echod import __version__
 from echod.errors import GARBLED_ERRORS, ConfigurationError
 from echod.files import file_version, insecure_file_warnings, open_regular, write_private
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.policy_model import DEFAULT_POLICY, Days, PolicySettings, Range
 from echod.paths import ENV_PREFIX, PATH_VARIABLES, all_defaults, not_absolute_reason
 
@@ -200,7 +199,7 @@ class Settings(NamedTuple):
 
     def policy_settings(self, memory_line_limit: int) -> PolicySettings:
         """Return every number of the policies, for a project whose memory files have this line limit."""
-        return replace(self.policy, memory_line_limit=memory_line_limit, knowledge_line_limit=self.knowledge_line_limit)
+        return self.policy._replace(memory_line_limit=memory_line_limit, knowledge_line_limit=self.knowledge_line_limit)
 
 
 class Declaration(NamedTuple):
@@ -246,7 +245,7 @@ def declarations() -> tuple[Declaration, ...]:
 
 def is_table(hint: Any) -> bool:
     """Return whether a field of `Settings` has this type because it is a table of settings."""
-    return isinstance(hint, type) and (is_dataclass(hint) or hasattr(hint, "_fields"))
+    return isinstance(hint, type) and hasattr(hint, "_fields")
 
 
 def _declaration(keys: tuple[str, ...], hint: Any, default: Any) -> Declaration:

@@ -18,7 +18,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from echod.errors import StateError, os_reason
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.paths import PRIVATE_FILE_MODE, make_private_directory
 from echod.state.schema import CREATE_STATEMENTS, SCHEMA_VERSION
 

@@ -16,7 +16,7 @@ from datetime import date, timedelta
 from types import MappingProxyType, ModuleType
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.model import Layer
 from echod.state.database import Database
 from echod.state.decisions import QuestionSubjects, ReviewAnswers, save_all_decisions, save_decisions

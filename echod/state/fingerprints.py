@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.state.database import Database
 
 with lazy_imports(__name__):

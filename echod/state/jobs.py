@@ -26,7 +26,6 @@ import json
 import random
 import sqlite3
 from collections.abc import Collection
-from dataclasses import asdict, dataclass
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -130,8 +129,7 @@ class ProcessIdentity(NamedTuple):
     started: float
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """A row of the queue. Times are Unix seconds.
 
     Attributes:
@@ -313,7 +311,7 @@ def save(connection: sqlite3.Connection, before: Job, after: Job) -> None:
         "ready_at = :ready_at, not_before = :not_before, started_at = :started_at, finished_at = :finished_at, "
         "result = :result, merged_into = :merged_into, worker_pid = :worker_pid, worker_started = :worker_started "
         "WHERE id = :id AND state = :expected",
-        asdict(after) | _worker_columns(after.worker) | {"expected": before.state},
+        after._asdict() | _worker_columns(after.worker) | {"expected": before.state},
     )
     if changed.rowcount != 1:
         raise StateError(f"Job {before.id} is no longer {before.state.value}. Start echod again.")

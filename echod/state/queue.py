@@ -10,7 +10,6 @@ import json
 import random
 import sqlite3
 from collections.abc import Callable, Collection
-from dataclasses import replace
 from typing import Final
 
 from echod.errors import StateError, UsageError
@@ -100,7 +99,7 @@ class JobQueue:
         with self._database.write_transaction() as connection:
             jobs.clear_input(connection, need)
             if waiting := jobs.find_pending(connection, need):
-                forced = replace(_with_need(waiting, need), state=JobState.QUEUED, attempts=0, result="")
+                forced = _with_need(waiting, need)._replace(state=JobState.QUEUED, attempts=0, result="")
                 jobs.save(connection, waiting, _delayed(forced, now))
                 return waiting.id
             active = jobs.find_running(connection, need)
@@ -141,12 +140,12 @@ class JobQueue:
             if job.kind in MANUAL_KINDS:
                 raise UsageError(f"Job {job_id} was a command. Repeat it: echod {job.kind.value}.")
             if job.state is JobState.DEAD and (waiting := jobs.find_pending(connection, job)):
-                jobs.save(connection, waiting, _delayed(replace(waiting, attempts=0), now))
+                jobs.save(connection, waiting, _delayed(waiting._replace(attempts=0), now))
                 return waiting.id
             if job.state not in (JobState.DEAD, JobState.QUEUED):
                 raise UsageError(f"Job {job_id} is {job.state.value}. Only dead and queued jobs can be retried.")
             jobs.clear_input(connection, job)
-            again = replace(job, state=JobState.QUEUED, attempts=0, finished_at=None, result="")
+            again = job._replace(state=JobState.QUEUED, attempts=0, finished_at=None, result="")
             jobs.save(connection, job, _delayed(again, now))
             return job_id
 
@@ -176,8 +175,8 @@ class JobQueue:
             if row is None:
                 return None
             job = jobs.job_from_row(row)
-            claimed = replace(job, state=JobState.RUNNING, attempts=job.attempts + 1, worker=self._worker)
-            claimed = replace(claimed, started_at=now, finished_at=None, result="")
+            claimed = job._replace(state=JobState.RUNNING, attempts=job.attempts + 1, worker=self._worker)
+            claimed = claimed._replace(started_at=now, finished_at=None, result="")
             jobs.save(connection, job, claimed)
             connection.execute(
                 "INSERT INTO store_turn (store, turn) SELECT ?, coalesce(max(turn), 0) + 1 FROM store_turn WHERE true "
@@ -207,7 +206,7 @@ class JobQueue:
         """Mark the job as done, with `result` as the description. The same input is not queued again."""
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
-            self._end_job(connection, owned, replace(owned, state=JobState.DONE, finished_at=now, result=result))
+            self._end_job(connection, owned, owned._replace(state=JobState.DONE, finished_at=now, result=result))
             connection.execute(
                 "INSERT INTO job_kind_record (kind, last_success) VALUES (?, ?) "
                 "ON CONFLICT (kind) DO UPDATE SET last_success = excluded.last_success",
@@ -223,13 +222,13 @@ class JobQueue:
             owned = self._require_owned(connection, job)
             _record_failure(connection, owned.kind, error, now)
             if owned.attempts >= self._max_attempts:
-                dead = replace(owned, state=JobState.DEAD, finished_at=now, result=error)
+                dead = owned._replace(state=JobState.DEAD, finished_at=now, result=error)
                 return self._end_job(connection, owned, dead)
             waiting = jobs.find_pending(connection, owned)
             # A changed input is tried early, but not at every change.
             failures = owned.attempts if waiting is None or waiting.fingerprint == owned.fingerprint else 1
             until = now + self._backoff.pause(failures, self._rng)
-            requeued = replace(owned, state=JobState.QUEUED, result=error)
+            requeued = owned._replace(state=JobState.QUEUED, result=error)
             return _requeue(connection, owned, _delayed(requeued, until), now)
 
     def stall(self, job: Job, error: str, now: float) -> Job:
@@ -240,7 +239,7 @@ class JobQueue:
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
             attempts = max(1, min(owned.attempts, self._max_attempts - 1))
-            requeued = replace(owned, state=JobState.QUEUED, attempts=attempts, result=error)
+            requeued = owned._replace(state=JobState.QUEUED, attempts=attempts, result=error)
             until = now + min(self._backoff.pause(attempts, self._rng), STALLED_RETRY_SECONDS)
             return _requeue(connection, owned, _delayed(requeued, until), now)
 
@@ -249,13 +248,13 @@ class JobQueue:
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
             _record_failure(connection, owned.kind, reason, now)
-            return self._end_job(connection, owned, replace(owned, state=JobState.DEAD, finished_at=now, result=reason))
+            return self._end_job(connection, owned, owned._replace(state=JobState.DEAD, finished_at=now, result=reason))
 
     def refuse(self, job: Job, reason: str, now: float) -> Job:
         """Mark a manual job as refused: nothing was changed, because of `reason`. Neither a success nor a failure."""
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
-            refused = replace(owned, state=JobState.REFUSED, finished_at=now, result=reason, worker=None)
+            refused = owned._replace(state=JobState.REFUSED, finished_at=now, result=reason, worker=None)
             jobs.save(connection, owned, refused)
             return refused
 
@@ -266,7 +265,7 @@ class JobQueue:
         """
         with self._database.write_transaction() as connection:
             owned = self._require_owned(connection, job)
-            requeued = replace(owned, state=JobState.DEFERRED, attempts=owned.attempts - 1, result=reason)
+            requeued = owned._replace(state=JobState.DEFERRED, attempts=owned.attempts - 1, result=reason)
             return _requeue(connection, owned, _delayed(requeued, until), now)
 
     def wake_deferred(self, store: str, now: float) -> int:
@@ -274,7 +273,7 @@ class JobQueue:
         with self._database.write_transaction() as connection:
             rows = connection.execute("SELECT * FROM job WHERE state = 'deferred' AND store = ?", (store,)).fetchall()
             for job in map(jobs.job_from_row, rows):
-                jobs.save(connection, job, _delayed(replace(job, state=JobState.QUEUED, result=""), now))
+                jobs.save(connection, job, _delayed(job._replace(state=JobState.QUEUED, result=""), now))
             return len(rows)
 
     # Maintenance
@@ -363,7 +362,7 @@ class JobQueue:
 
     def _end_job(self, connection: sqlite3.Connection, owned: Job, ended: Job) -> Job:
         """Save the end of a running job, record its input, and merge an older dead job of its key into it."""
-        ended = replace(ended, worker=None)
+        ended = ended._replace(worker=None)
         if older := jobs.find_dead(connection, owned):
             _merge_into(connection, older, owned.id, ended.finished_at or 0.0)
         jobs.save(connection, owned, ended)
@@ -382,13 +381,13 @@ class JobQueue:
             error = f"The process that ran it (pid {owned.worker.pid if owned.worker else 0}) ended too early."
             _record_failure(connection, owned.kind, error, now)
             if owned.kind in MANUAL_KINDS or owned.attempts >= self._max_attempts:
-                dead = replace(owned, state=JobState.DEAD, finished_at=now, result=error)
+                dead = owned._replace(state=JobState.DEAD, finished_at=now, result=error)
                 return self._end_job(connection, owned, dead)
             # A single death is usually a power cut or a kill, which should not delay the job.
             until = now + self._backoff.pause(owned.attempts - 1, self._rng)
-            requeued = _delayed(replace(owned, state=JobState.QUEUED, result=error), until)
+            requeued = _delayed(owned._replace(state=JobState.QUEUED, result=error), until)
             if waiting := jobs.find_pending(connection, owned):
-                jobs.save(connection, waiting, replace(waiting, attempts=max(waiting.attempts, owned.attempts)))
+                jobs.save(connection, waiting, waiting._replace(attempts=max(waiting.attempts, owned.attempts)))
             return _requeue(connection, owned, requeued, now)
 
 
@@ -396,12 +395,12 @@ def _requeue(connection: sqlite3.Connection, owned: Job, requeued: Job, now: flo
     """Return a running job to the queue: as itself, or merged into the successor that was queued while it ran."""
     waiting = jobs.find_pending(connection, owned)
     if waiting is None:
-        requeued = replace(requeued, worker=None)
+        requeued = requeued._replace(worker=None)
         jobs.save(connection, owned, requeued)
         return requeued
     same = waiting.fingerprint == owned.fingerprint
     attempts = max(waiting.attempts, requeued.attempts) if same else waiting.attempts
-    successor = replace(waiting, state=requeued.state, attempts=attempts, result=requeued.result)
+    successor = waiting._replace(state=requeued.state, attempts=attempts, result=requeued.result)
     jobs.save(connection, waiting, _delayed(successor, requeued.not_before))
     return _merge_into(connection, owned, waiting.id, now)
 
@@ -411,7 +410,7 @@ def _merge_into(connection: sqlite3.Connection, job: Job, successor_id: int, now
 
 
 def _close(connection: sqlite3.Connection, job: Job, reason: str, now: float, successor_id: int | None = None) -> Job:
-    closed = replace(job, state=JobState.DONE, finished_at=now, result=reason, merged_into=successor_id, worker=None)
+    closed = job._replace(state=JobState.DONE, finished_at=now, result=reason, merged_into=successor_id, worker=None)
     jobs.save(connection, job, closed)
     return closed
 
@@ -420,14 +419,14 @@ def _with_need(waiting: Job, need: Need) -> Job:
     """Return the pending job with the reason, the input and the ready time of the newest look at the disk."""
     same = waiting.fingerprint == need.fingerprint
     due, attempts = max(need.due, waiting.not_before), waiting.attempts if same else 0
-    return replace(
-        waiting, reason=need.reason, fingerprint=need.fingerprint, attempts=attempts, ready_at=need.due, due=due
+    return waiting._replace(
+        reason=need.reason, fingerprint=need.fingerprint, attempts=attempts, ready_at=need.due, due=due
     )
 
 
 def _delayed(job: Job, until: float) -> Job:
     """Return the job with another end of its pause or deferral (Unix seconds)."""
-    return replace(job, not_before=until, due=max(job.ready_at, until))
+    return job._replace(not_before=until, due=max(job.ready_at, until))
 
 
 def _record_failure(connection: sqlite3.Connection, kind: JobKind, error: str, now: float) -> None:

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.errors import StateError
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.state.database import Database, DatabaseDamagedError, busy_error, damaged_error
 from echod.state.decisions import delete_decisions, name_moved_store, save_decisions
 

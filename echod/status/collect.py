@@ -10,7 +10,6 @@ import json
 import os
 import shlex
 from collections.abc import Collection, Iterable, Iterator
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -110,8 +109,8 @@ class StatusCollector:
         items = context.review_collector.collect(store, roles.roles, notices, maintenance, restored, now)
         limit = maintenance.policy.memory_line_limit
         store_info = inspect_store(context.inspections, store, roles, limit, gate_report(verdict))
-        self._store_infos[store.key] = replace(store_info, review=len(items))
-        self._skipped[store.key] = find_skipped(store)
+        self._store_infos[store.key] = store_info._replace(review=len(items))
+        self._skipped[store.key] = find_skipped(store, roles.roles)
 
     def stores_with_expired_gate(self, now: float) -> tuple[str, ...]:
         """Return the stores whose verdict may have changed since the last inspection only because time passed."""
@@ -141,7 +140,7 @@ class StatusCollector:
         records = {} if view is None else view.kind_records()
         pauses, pause_problem = read_pauses(self._read_context.projects, now)
         stores = tuple(
-            replace(self._store_infos[store.key], paused=None if pauses is None else pauses.covers(store.project))
+            self._store_infos[store.key]._replace(paused=None if pauses is None else pauses.covers(store.project))
             for store in discovered.stores
             if store.key in self._store_infos
         )

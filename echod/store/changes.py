@@ -7,14 +7,12 @@ detects when another program has written in the meantime.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
 
-@dataclass(frozen=True, slots=True)
-class Write:
+class Write(NamedTuple):
     """Replace a file (`before` is the digest of its content) or create it (`before` is None)."""
 
     path: PurePosixPath
@@ -29,8 +27,7 @@ class Append(NamedTuple):
     text: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumeFindings:
+class ConsumeFindings(NamedTuple):
     """Remove a findings file: claim it by rename, then store `archived_text` (its text, redacted) under `archive`.
 
     `archive` is the preferred name. The commit finds a free one (`-2`, `-3`, ...). `keys` name the findings in the file
@@ -44,8 +41,7 @@ class ConsumeFindings:
     keys: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class PartialConsume:
+class PartialConsume(NamedTuple):
     """Findings consumed from a file that is kept, because it contains more than one job consolidates.
 
     `digest` identifies the content of the file. `keys` name the findings for the ledger. Later jobs skip them.
@@ -55,8 +51,7 @@ class PartialConsume:
     keys: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class LateMerge:
+class LateMerge(NamedTuple):
     """The merge of late writes in `file_name` (a staged or claimed name) of the older commit `seq`."""
 
     seq: int
@@ -71,8 +66,7 @@ class Origin(StrEnum):
     USER = "user"
 
 
-@dataclass(frozen=True, slots=True)
-class ChangeSet:
+class ChangeSet(NamedTuple):
     """All changes of one job in one role, with the sentence that explains them."""
 
     kind: str

@@ -12,8 +12,8 @@ import errno
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from echod.errors import EchodError
 
@@ -82,8 +82,7 @@ _HOUR = 3_600.0
 _DAY = 24 * _HOUR
 
 
-@dataclass(frozen=True, slots=True)
-class EngineLimits:
+class EngineLimits(NamedTuple):
     """The limits of the engine. The defaults are the product's; tests shorten them."""
 
     young_seconds: float = 5.0  # a change of echod's that vanished within this time was overwritten, not deleted

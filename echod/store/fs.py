@@ -53,8 +53,7 @@ else:
     _rename_call, _NOREPLACE, _EXCHANGE = "renameat2", 1, 2
 
 
-@dataclass(frozen=True, slots=True)
-class Dir:
+class Dir(NamedTuple):
     """An open directory. `path` is for messages only: every operation uses the descriptor."""
 
     fd: int
@@ -312,8 +311,7 @@ _MAX_SKEW_SECONDS = 60.0
 """The clocks of a file server and of this machine differ by less."""
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(NamedTuple):
     """A file's content at one moment. `data` is None if there was no file."""
 
     path: Path

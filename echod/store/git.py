@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import NamedTuple
 
 from echod.files import read_regular
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.paths import MAX_PATH_LENGTH
 
 with lazy_imports(__name__):
@@ -22,8 +22,8 @@ with lazy_imports(__name__):
 
 _MAX_INDEX_BYTES = 64 * 1024 * 1024
 _MAX_POINTER_BYTES = 2 * MAX_PATH_LENGTH
-_REF = re.compile(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}")
-_COMMIT = re.compile(r"[0-9a-f]{40,64}")
+_REF = lazy_pattern(r"refs/[^\x00-\x20\x7f~^:?*\[\\]{1,1000}")
+_COMMIT = lazy_pattern(r"[0-9a-f]{40,64}")
 
 
 class TrackedFile(NamedTuple):

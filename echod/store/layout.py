@@ -26,14 +26,14 @@ import re
 import shlex
 import stat
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePath, PurePosixPath
 from typing import Final, NamedTuple
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.paths import expand_home
 
@@ -42,8 +42,8 @@ with lazy_imports(__name__):
 
 
 STORE_DIRS = (Path(".rune/echoes"), Path(".claude/echoes"))
-ROLE_NAME = re.compile(r"[A-Za-z0-9_-]{1,128}")
-_FINDINGS_NAME = re.compile(r"(?P<agent>\w[\w .-]{0,199})-findings\.md")
+ROLE_NAME = lazy_pattern(r"[A-Za-z0-9_-]{1,128}")
+_FINDINGS_NAME = lazy_pattern(r"(?P<agent>\w[\w .-]{0,199})-findings\.md")
 _MAX_FINDINGS_NAME_BYTES = 212
 """So that the longer names that echod derives from a findings file's name still fit into a directory."""
 MEMORY = MEMORY_FILE
@@ -65,9 +65,9 @@ MAX_SORTED_FINDINGS = 2_000
 """How many findings files are sorted. A caller with more of them cannot look at all of them each time."""
 
 _GLOBAL_PATH = ("echoes", GLOBAL)
-_QUARANTINED_NAME = re.compile(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
+_QUARANTINED_NAME = lazy_pattern(r"\d{4}-\d\d-\d\d-(?P<findings>.+-findings)(?:-\d+)?\.md")
 _MAX_AGENT_BYTES = 100
-_INVALID_NAME_CHARACTERS = re.compile(r"[^A-Za-z0-9_.-]+")
+_INVALID_NAME_CHARACTERS = lazy_pattern(r"[^A-Za-z0-9_.-]+")
 _MIN_SECRET_LENGTH = 16  # of those that are recognized by their form alone
 
 
@@ -286,7 +286,7 @@ def agent_name(findings_file: PurePath) -> str:
 MAX_SKIPPED: Final = 20
 """How many items of a store are listed. More would say nothing new."""
 
-_FINDINGS_WORD: Final = re.compile(r"[\W_]*findings?[\W_]*", re.IGNORECASE)
+_FINDINGS_WORD: Final = lazy_pattern(r"[\W_]*findings?[\W_]*", re.IGNORECASE)
 _MARKDOWN: Final = (".md", ".markdown", ".txt")
 _OWN_NAMES: Final = frozenset({MEMORY, KNOWLEDGE})
 _MAX_LOOKED_AT: Final = 2_000
@@ -309,10 +309,14 @@ def find_linked_stores(project: Path) -> tuple[SkippedItem, ...]:
     return tuple(item for below in STORE_DIRS if (item := _linked_store(project, below)) is not None)
 
 
-def find_skipped(store: Store) -> tuple[SkippedItem, ...]:
-    """Return what is passed over in a store, at most `MAX_SKIPPED` items. Unreadable directories are left out."""
+def find_skipped(store: Store, roles: Iterable[Role] | None = None) -> tuple[SkippedItem, ...]:
+    """Return what is passed over in a store, at most `MAX_SKIPPED` items. Unreadable directories are left out.
+
+    `roles` are those of the store, if the caller has listed them.
+    """
+    roles = list_roles(store).roles if roles is None else roles
     items: list[SkippedItem] = []
-    for item in (*_skipped_roles(store), *(item for role in list_roles(store).roles for item in _files(role))):
+    for item in (*_skipped_roles(store), *(item for role in roles for item in _files(role))):
         items.append(item)
         if len(items) == MAX_SKIPPED:
             break
@@ -347,14 +351,17 @@ def _owner_fix(path: Path, depth: int) -> str | None:
 
 def _skipped_roles(store: Store) -> Iterator[SkippedItem]:
     for entry in _scan(store.root):
-        path = store.root / entry.name
         if entry.name.startswith("."):
             continue
+        is_directory = entry.is_dir(follow_symlinks=False)
+        if is_directory and ROLE_NAME.fullmatch(entry.name):
+            continue  # nearly all of them
+        path = store.root / entry.name
         if entry.is_symlink():
             if path.is_dir():
                 yield _linked_role(path)
-        elif entry.is_dir(follow_symlinks=False):
-            if not ROLE_NAME.fullmatch(entry.name) and any(_is_markdown(inner.name) for inner in _scan(path)):
+        elif is_directory:
+            if any(_is_markdown(inner.name) for inner in _scan(path)):
                 yield _misnamed_role(path)
         elif _is_markdown(entry.name) and "findings" in entry.name.lower():
             reason = f"{_shown(path)} is in no role, so no agent's memory gets these findings."
@@ -383,9 +390,9 @@ def _misnamed_role(path: Path) -> SkippedItem:
 def _files(role: Role) -> Iterator[SkippedItem]:
     """Yield the files of a role that look like findings or memory and are neither."""
     for entry in _scan(role.path):
-        path = role.path / entry.name
         if entry.name in _OWN_NAMES or entry.name.startswith(".") or not _is_markdown(entry.name):
             continue
+        path = role.path / entry.name
         if is_findings_name(entry.name):
             if entry.is_symlink():
                 reason = f"{_shown(path)} is a symbolic link. echod follows no link, so it is not read as findings."

@@ -19,6 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 
 from echod.files import full_fsync, read_regular, write_all
+from echod.lazy import lazy_pattern
 from echod.paths import PRIVATE_DIR_MODE, PRIVATE_FILE_MODE
 from echod.store.errors import RefusedError
 from echod.store.fs import Dir
@@ -27,9 +28,9 @@ PRIVATE_DIRECTORY = ".echod"
 IGNORE_FILE = ".gitignore"
 
 _IGNORE_EVERYTHING = b"*\n"
-_OWN_NAME = re.compile(r"\..+\.echod-(?P<journal_id>[0-9a-f]{6,12})-(?P<seq>\d{6,})-\d+(?:\.old)?")
-_OWN_NAMES_OUTSIDE = re.compile(rf"{_OWN_NAME.pattern}|\.MEMORY\.md\.echod-init-\d+|\.echod-probe-(?:one|two)")
-_MOUNT_ID = re.compile(rb"^mnt_id:\s*(\d+)", re.MULTILINE)
+_OWN_NAME = lazy_pattern(r"\..+\.echod-(?P<journal_id>[0-9a-f]{6,12})-(?P<seq>\d{6,})-\d+(?:\.old)?")
+_OWN_NAMES_OUTSIDE = lazy_pattern(rf"{_OWN_NAME.pattern}|\.MEMORY\.md\.echod-init-\d+|\.echod-probe-(?:one|two)")
+_MOUNT_ID = lazy_pattern(rb"^mnt_id:\s*(\d+)", re.MULTILINE)
 
 
 def own_file_name(name: str, journal_id: str, seq: int, number: int) -> str:

@@ -10,13 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.errors import GARBLED_ERRORS, EchodError, isolated
 from echod.files import FileVersion, content_digest, read_regular
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.model import Document
@@ -51,8 +50,7 @@ if TYPE_CHECKING:
 log = get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True)
-class CommitInfo:
+class CommitInfo(NamedTuple):
     """One commit."""
 
     store: Store

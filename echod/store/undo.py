@@ -11,11 +11,12 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
+from echod.memory.archive import ArchivedEntry
 from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.merge import MergeFailure, merge
 from echod.memory.model import Block, Document, Unreadable
-from echod.memory.policy import ArchivedEntry, Rule
+from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
 from echod.store.changes import CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit.commit import check_conservation, commit

@@ -11,7 +11,7 @@ import os
 import sys
 from typing import Final, NamedTuple
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.branches import MergedBranches, merge_branches, unite_archives
 from echod.memory.merge import MergeFailure
 

@@ -16,6 +16,7 @@ from typing import Final, NamedTuple
 from echod.errors import EchodError, os_reason
 from echod.files import read_regular
 from echod.jobs.sync import Incoming, role_files
+from echod.lazy import lazy_pattern
 from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
 from echod.memory.document import parse
 from echod.memory.exposed_secrets import locate_secrets
@@ -39,7 +40,7 @@ from echod.sync.repository import (
 _MAX_ROUNDS: Final = 5
 """How often another machine may be faster with a push before this one gives up until the next time."""
 
-_SCHEME = re.compile(r"^(?:[a-z+]+://)?(?:[^/@]+@)?")
+_SCHEME = lazy_pattern(r"^(?:[a-z+]+://)?(?:[^/@]+@)?")
 
 
 class HeldPushError(RefusedError):

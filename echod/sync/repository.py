@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.errors import EchodError, os_reason
+from echod.lazy import lazy_pattern
 from echod.paths import make_private_directory
 from echod.store.errors import RefusedError
 
@@ -44,21 +45,21 @@ _SAFE_SETTINGS: Final = (
     "push.recurseSubmodules=no",
     "transfer.fsckObjects=true",
 )
-_REMOVED_VARIABLES = re.compile(r"GIT_(?!SSH$|SSH_COMMAND$|SSH_VARIANT$|ASKPASS$|PROXY|SSL_|HTTP_|CONFIG_)")
+_REMOVED_VARIABLES = lazy_pattern(r"GIT_(?!SSH$|SSH_COMMAND$|SSH_VARIANT$|ASKPASS$|PROXY|SSL_|HTTP_|CONFIG_)")
 """Variables of a git that runs echod would redirect the calls to another repository."""
 
 _REASONS: Final = (
-    (re.compile(r"could not read (?:Username|Password)|Authentication failed|Permission denied|terminal prompts dis"
+    (lazy_pattern(r"could not read (?:Username|Password)|Authentication failed|Permission denied|terminal prompts dis"
                 r"|returned error: 40[13]"),
      "the remote refuses the credentials; check that `git ls-remote` works without a question"),
-    (re.compile(r"returned error: 5\d\d"), "the remote's server has a problem of its own"),
-    (re.compile(r"Could not resolve host|unable to access|Connection (?:refused|timed out)|Network is unreachable"),
+    (lazy_pattern(r"returned error: 5\d\d"), "the remote's server has a problem of its own"),
+    (lazy_pattern(r"Could not resolve host|unable to access|Connection (?:refused|timed out)|Network is unreachable"),
      "the remote cannot be reached"),
-    (re.compile(r"does not appear to be a git repository|[Rr]epository .*not found|not a git repository"),
+    (lazy_pattern(r"does not appear to be a git repository|[Rr]epository .*not found|not a git repository"),
      "there is no git repository"),
-    (re.compile(r"\[(?:remote )?rejected\]|non-fast-forward|fetch first|stale info|failed to (?:lock|update) ref"),
+    (lazy_pattern(r"\[(?:remote )?rejected\]|non-fast-forward|fetch first|stale info|failed to (?:lock|update) ref"),
      "the remote rejected the push"),
-    (re.compile(r"No space left on device"), "the disk is full"),
+    (lazy_pattern(r"No space left on device"), "the disk is full"),
 )  # fmt: skip
 
 
@@ -142,14 +143,14 @@ def is_git_work_tree(path: Path) -> bool:
 MARKER: Final = ".echod-sync.json"
 """The file in the tree that names the project, so that a wrong remote is noticed."""
 
-TRAVELS: Final = re.compile(
+TRAVELS: Final = lazy_pattern(
     r"\.(?:rune|claude)/echoes/[A-Za-z0-9_-]{1,128}/"
     r"(?:MEMORY\.md|knowledge\.md|archive/(?:pruned|removed)-\d{4}(?:-\d{1,6})?\.md)"
 )
 """The paths that travel: memory, knowledge and archives of entries; no findings, backups or quarantine."""
 
 BASE, PUSHING, SEEN = "refs/echod/base", "refs/echod/pushing", "refs/echod/remote"
-_OVERTAKEN: Final = re.compile("non-fast-forward|fetch first|stale info|cannot lock ref|incorrect old")
+_OVERTAKEN: Final = lazy_pattern("non-fast-forward|fetch first|stale info|cannot lock ref|incorrect old")
 _NEXT: Final = "refs/echod/next"
 _MODE_FILE: Final = b"100644"
 

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.workflows import files
 from echod.workflows.markers import activity, workflow_files
 from echod.workflows.markers.workflow_files import ARC_DIRECTORIES, read_checkpoints, read_loops

@@ -11,16 +11,14 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from echod.files import open_regular
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.workflows.model import NO_OWNER, MarkerOwner, ProcessTable
 
 with lazy_imports(__name__):
@@ -34,14 +32,14 @@ _SMALL_DIRECTORY = 16 << 10
 
 JsonObject = dict[str, object]
 
-_PID = re.compile(r"[0-9]{1,7}")
+_PID = lazy_pattern(r"[0-9]{1,7}")
 _MAX_PID = 4_194_303
-_FRACTION = re.compile(r"\d*\.\d*")
+_FRACTION = lazy_pattern(r"\d*\.\d*")
 _EPOCH_DIVISOR = {10: 1, 13: 1_000, 16: 1_000_000, 19: 1_000_000_000}
 _MIN_TIME = datetime.fromisoformat("2020-01-01T00:00:00Z").timestamp()
 _MAX_TIME = datetime.fromisoformat("2100-01-01T00:00:00Z").timestamp()
 _MAX_PRINTABLE_LENGTH = 60
-_PLAIN_WORDS = re.compile(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
+_PLAIN_WORDS = lazy_pattern(r"[A-Za-z][a-z]{0,20}(?:[ ,_-]{1,2}[a-z]{1,20})*")
 
 # Words for "it runs". A word in neither set is unknown, and unknown means running, for a bounded time.
 RUNNING_STATUSES = frozenset({"active", "running", "dispatched", "in_progress", "started"})
@@ -54,8 +52,7 @@ ENDED_STATUSES = frozenset(
 )  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
-class MarkerFile:
+class MarkerFile(NamedTuple):
     """A regular file that exists. `data` are its first bytes, None if it cannot be read; `complete`: this is all of it.
 
     `modified_at` is its `modified_time`; None if it is unknown.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from enum import StrEnum
 from itertools import groupby
 from operator import attrgetter
@@ -83,7 +82,7 @@ def gate(
     cap = (now if quiet_since is None else quiet_since) + limits.max_quiet_seconds
     if now >= cap:
         waited = "but jobs have waited long enough for quiet"
-        expired = tuple(replace(r, blocking=False, until=None, text=f"{r.text}, {waited}") for r in quiet)
+        expired = tuple(r._replace(blocking=False, until=None, text=f"{r.text}, {waited}") for r in quiet)
         return Verdict(GateState.IDLE, expired + warnings, None, had_activity=True)
     end = _latest_until(quiet)
     return Verdict(GateState.QUIET, quiet + warnings, cap if end is None else min(end, cap), had_activity=True)

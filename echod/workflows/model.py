@@ -5,7 +5,6 @@ Every number of docs/workflows.md is in `GateLimits` and nowhere else. Nothing h
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -21,8 +20,7 @@ class ProcessState(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessStatus:
+class ProcessStatus(NamedTuple):
     """The status of a process number, as the system reports it. `started` is Unix seconds, None if unknown."""
 
     state: ProcessState
@@ -63,8 +61,7 @@ class MarkerKind(StrEnum):
     EDITOR = "editor"
 
 
-@dataclass(frozen=True, slots=True)
-class VerdictReason:
+class VerdictReason(NamedTuple):
     """One marker and its meaning, in words for `status` and `echod gate`. Times are Unix seconds.
 
     Attributes:
@@ -134,8 +131,7 @@ class MarkerOwner(NamedTuple):
 NO_OWNER = MarkerOwner()
 
 
-@dataclass(frozen=True, slots=True)
-class Marker:
+class Marker(NamedTuple):
     """One sign of a workflow. Times are Unix seconds. Those of the workflow are None unless the marker states them.
 
     Attributes:
@@ -194,8 +190,7 @@ class DeclaredWorkflow(NamedTuple):
     until: float
 
 
-@dataclass(frozen=True, slots=True)
-class GateObservations:
+class GateObservations(NamedTuple):
     """Everything that was seen in one look at a project: every sign of a workflow, running or not, and of an edit.
 
     `changes` are memory and knowledge files as last changed by another program. `last_ended` is when a workflow was

@@ -17,6 +17,7 @@ from typing import Final, NamedTuple
 
 from echod.errors import os_reason
 from echod.files import read_regular
+from echod.lazy import lazy_pattern
 from echod.memory.reports.model import Report, ReportKind
 from echod.memory.reports.reader import read_report
 
@@ -28,8 +29,8 @@ MAX_REPORT_BYTES: Final = 5 * 1024 * 1024
 _MAX_RUNS: Final = 500
 _MAX_DEPTH: Final = 6
 _MAX_INSCRIPTION_BYTES: Final = 1024 * 1024
-_NONCE: Final = re.compile(r"[A-Za-z0-9-]{4,64}")
-_NAMES: Final = re.compile(
+_NONCE: Final = lazy_pattern(r"[A-Za-z0-9-]{4,64}")
+_NAMES: Final = lazy_pattern(
     r"(?:tome(?:-[a-z0-9-]+)?\.md|resolution-report(?:-[a-z0-9-]+)?\.md|verdicts?\.md|verdicts\.json"
     r"|(?:gap-analysis|inspect)-verdict\.md|gap-analysis(?:-unified)?\.md|work-summary\.md"
     r"|(?:shard-[a-z]|cross-shard)-findings\.md)",

@@ -55,6 +55,8 @@ import os, signal, sys, time
 from echod.cli.context import CommandContext
 from echod.cli.main import main
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job starts with it ignored
+
 def stopped(*words, **options):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)

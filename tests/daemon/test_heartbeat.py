@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
@@ -58,7 +57,7 @@ def test_a_beat_is_read_as_it_was_written(path: Path) -> None:
 def test_without_progress_the_time_is_not_renewed_and_the_reason_is_written(path: Path) -> None:
     heartbeat_writer = HeartbeatWriter(path)
     heartbeat_writer.beat(HEARTBEAT)
-    later = replace(HEARTBEAT, beat_at=HEARTBEAT.beat_at + 30, beat_monotonic=NOW + 30, job="prune reviewer")
+    later = HEARTBEAT._replace(beat_at=HEARTBEAT.beat_at + 30, beat_monotonic=NOW + 30, job="prune reviewer")
 
     assert not heartbeat_writer.beat(later)
 
@@ -71,7 +70,7 @@ def test_without_progress_the_time_is_not_renewed_and_the_reason_is_written(path
 def test_a_silent_canary_stops_the_time_of_progress(path: Path) -> None:
     heartbeat_writer = HeartbeatWriter(path)
 
-    assert not heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False))
+    assert not heartbeat_writer.beat(HEARTBEAT._replace(canary_ok=False))
 
     found = read_heartbeat(path)
     assert found is not None
@@ -81,17 +80,17 @@ def test_a_silent_canary_stops_the_time_of_progress(path: Path) -> None:
 def test_a_lasting_stall_is_written_once(path: Path) -> None:
     heartbeat_writer = HeartbeatWriter(path)
     heartbeat_writer.beat(HEARTBEAT)
-    heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False))
+    heartbeat_writer.beat(HEARTBEAT._replace(canary_ok=False))
     before = path.stat().st_ino
 
-    heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False, beat_monotonic=NOW + 5, worker_monotonic=NOW + 5))
+    heartbeat_writer.beat(HEARTBEAT._replace(canary_ok=False, beat_monotonic=NOW + 5, worker_monotonic=NOW + 5))
 
     assert path.stat().st_ino == before
 
 
 def test_progress_after_a_stall_renews_the_heartbeat(path: Path) -> None:
     heartbeat_writer = HeartbeatWriter(path)
-    heartbeat_writer.beat(replace(HEARTBEAT, canary_ok=False))
+    heartbeat_writer.beat(HEARTBEAT._replace(canary_ok=False))
 
     assert heartbeat_writer.beat(HEARTBEAT)
 
@@ -129,7 +128,7 @@ def test_a_clean_end_leaves_nothing(path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{", "[]", "null", "{}", json.dumps({**asdict(HEARTBEAT), "pid": 1, "extra": 1})[:-9]], ids=repr
+    "text", ["", "{", "[]", "null", "{}", json.dumps({**HEARTBEAT._asdict(), "pid": 1, "extra": 1})[:-9]], ids=repr
 )
 def test_a_torn_or_foreign_heartbeat_is_ignored(path: Path, text: str) -> None:
     path.write_text(text)
@@ -138,7 +137,7 @@ def test_a_torn_or_foreign_heartbeat_is_ignored(path: Path, text: str) -> None:
 
 
 def test_a_newer_daemon_may_write_more_fields(path: Path) -> None:
-    path.write_text(json.dumps({**asdict(HEARTBEAT), "later": "news"}))
+    path.write_text(json.dumps({**HEARTBEAT._asdict(), "later": "news"}))
 
     assert read_heartbeat(path) == HEARTBEAT
 
@@ -181,14 +180,14 @@ def test_a_daemon_whose_loop_hangs_is_recognised_by_the_age_of_its_heartbeat() -
 
 
 def test_a_daemon_that_reports_a_stall_hangs_at_once() -> None:
-    state, text = _assess(replace(HEARTBEAT, stalled="the worker makes no progress"))
+    state, text = _assess(HEARTBEAT._replace(stalled="the worker makes no progress"))
 
     assert state is DaemonState.HUNG
     assert "the worker makes no progress" in text
 
 
 def test_a_daemon_stopped_by_a_signal_is_suspended_and_not_hung() -> None:
-    suspended = replace(PROCESS, suspended=True)
+    suspended = PROCESS._replace(suspended=True)
 
     found = assess_liveness(HEARTBEAT, HELD_LOCK, NOW + 9999, lambda _: suspended, "0.1.0")
 
@@ -197,7 +196,7 @@ def test_a_daemon_stopped_by_a_signal_is_suspended_and_not_hung() -> None:
 
 
 def test_a_daemon_of_another_version_answers_and_is_reported_as_upgraded() -> None:
-    found = assess_liveness(replace(HEARTBEAT, version="0.0.9"), HELD_LOCK, NOW, lambda _: PROCESS, "0.1.0")
+    found = assess_liveness(HEARTBEAT._replace(version="0.0.9"), HELD_LOCK, NOW, lambda _: PROCESS, "0.1.0")
 
     assert found.state is DaemonState.UPGRADED
     assert found.is_answering
@@ -205,14 +204,14 @@ def test_a_daemon_of_another_version_answers_and_is_reported_as_upgraded() -> No
 
 
 def test_the_heartbeat_of_an_earlier_daemon_is_ignored() -> None:
-    young = LockState(held=True, owner=replace(OWNER, since_monotonic=NOW))
+    young = LockState(held=True, owner=OWNER._replace(since_monotonic=NOW))
 
-    assert _assess(replace(HEARTBEAT, started="boot:1"), young)[0] is DaemonState.STARTING
-    assert _assess(replace(HEARTBEAT, pid=41), young)[0] is DaemonState.STARTING
+    assert _assess(HEARTBEAT._replace(started="boot:1"), young)[0] is DaemonState.STARTING
+    assert _assess(HEARTBEAT._replace(pid=41), young)[0] is DaemonState.STARTING
 
 
 def test_a_daemon_that_does_not_finish_starting_counts_as_hung() -> None:
-    young = LockState(held=True, owner=replace(OWNER, since_monotonic=NOW))
+    young = LockState(held=True, owner=OWNER._replace(since_monotonic=NOW))
 
     assert _assess(None, young, now=NOW + STARTUP_SECONDS)[0] is DaemonState.STARTING
     assert _assess(None, young, now=NOW + STARTUP_SECONDS + 1)[0] is DaemonState.HUNG

@@ -7,7 +7,6 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -107,7 +106,7 @@ def test_reading_the_lock_does_not_keep_a_daemon_from_starting(path: Path) -> No
 
 
 def test_a_shorter_text_leaves_no_rest_of_the_longer_one(path: Path) -> None:
-    with daemon_lock(path, replace(OWNER, version="0.1.0" * 40)):
+    with daemon_lock(path, OWNER._replace(version="0.1.0" * 40)):
         pass
     with daemon_lock(path, OWNER):
         pass

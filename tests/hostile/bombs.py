@@ -18,7 +18,7 @@ from re import _parser  # type: ignore[attr-defined]
 from typing import Any
 
 import echod
-from echod.memory.text import LazyPattern
+from echod.lazy import LazyPattern
 
 _REPEATS = (op.MAX_REPEAT, op.MIN_REPEAT, op.POSSESSIVE_REPEAT)
 _MANY = 16
@@ -89,11 +89,8 @@ def _methods_by_pattern() -> dict[tuple[str, str], set[str]]:
         module = ".".join(("echod", *file.relative_to(echod.__path__[0]).with_suffix("").parts))
         for node in ast.walk(ast.parse(file.read_text())):
             if isinstance(node, ast.Attribute) and node.attr in _METHODS:
-                owner = node.value
-                if isinstance(owner, ast.Attribute) and owner.attr == "compiled":  # of a LazyPattern
-                    owner = owner.value
-                if isinstance(owner, ast.Name):
-                    used.setdefault((module, owner.id), set()).add(node.attr)
+                if isinstance(node.value, ast.Name):
+                    used.setdefault((module, node.value.id), set()).add(node.attr)
             elif isinstance(node, ast.ImportFrom):
                 imported.update(name.name for name in node.names)
     return {place: methods for place, methods in used.items() if place[1] not in imported}
@@ -101,7 +98,7 @@ def _methods_by_pattern() -> dict[tuple[str, str], set[str]]:
 
 def _find_patterns(value: Any, name: str, depth: int) -> Iterator[tuple[str, re.Pattern[Any]]]:
     if isinstance(value, LazyPattern):
-        value = value.compiled
+        value = re.compile(value.pattern, value.initial_flags)
     if isinstance(value, re.Pattern):
         yield name, value
     elif depth == _PICKS + 1:

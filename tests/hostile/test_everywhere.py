@@ -16,8 +16,8 @@ from pathlib import Path
 
 import pytest
 
+from echod.memory.archive import ArchivedEntry, render_archived_entries
 from echod.memory.model import Layer
-from echod.memory.policy import ArchivedEntry, render_archived_entries
 from tests.hooks.events import run_hook, rune_team_event
 from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_text
 from tests.packs.conftest import TeamRegistry

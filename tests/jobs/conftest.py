@@ -20,7 +20,7 @@ from echod.jobs import observe
 from echod.jobs.base import JobOutcome, JobResources
 from echod.memory.document import parse
 from echod.memory.model import Document, Form
-from echod.memory.policy import PolicySettings
+from echod.memory.policy_model import PolicySettings
 from echod.projects.discovery import ProjectLocator
 from echod.settings.schema import DEFAULT_TEAMS
 from echod.state.database import Database

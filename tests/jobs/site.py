@@ -17,7 +17,8 @@ from echod.jobs.base import JobContext, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import Facts, PolicySettings
+from echod.memory.policy import Facts
+from echod.memory.policy_model import PolicySettings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.state.jobs import JobKind

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 
 from echod.inspection.inspect import get_facts
 from echod.memory.identity import entry_ids
-from echod.memory.policy import PolicySettings, plan_prune
+from echod.memory.policy import plan_prune
+from echod.memory.policy_model import PolicySettings
 from echod.state.entries import Reference
 from echod.store.commit.context import CommitStep
 from tests.jobs.site import POLICY, Site, site_at_noon

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from echod.jobs import manual
 from echod.memory.identity import entry_ids
-from echod.memory.policy import Rule
+from echod.memory.policy_model import Rule
 from tests.jobs.site import POLICY, Site, site_at_noon
 from tests.life.files import MEMORY_HEADER, learning_text, observation_text
 
@@ -47,14 +46,14 @@ def knowledge_text() -> str:
 
 def prune_job(site: Site) -> None:
     site.write(memory_with_secret())
-    site.prune(job=1, policy=replace(POLICY, memory_line_limit=20))
+    site.prune(job=1, policy=POLICY._replace(memory_line_limit=20))
 
 
 def compress_job(site: Site) -> None:
     site.write(MEMORY_HEADER + learning_text("principle"))
     (site.role.path / "knowledge.md").write_text(knowledge_text())
     os.utime(site.role.path / "knowledge.md", (site.now - 3600, site.now - 3600))
-    site.compress(job=1, policy=replace(POLICY, knowledge_line_limit=100))
+    site.compress(job=1, policy=POLICY._replace(knowledge_line_limit=100))
 
 
 def forget_job(site: Site) -> None:

@@ -18,7 +18,7 @@ from echod.jobs import ingest
 from echod.jobs.base import JobDone, JobOutcome, JobResources
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import PolicySettings
+from echod.memory.policy_model import PolicySettings
 from echod.memory.reports.intake import MAX_ANSWER_BYTES
 from echod.projects.settings import MaintenancePolicy
 from echod.runtime.system import UserCommand

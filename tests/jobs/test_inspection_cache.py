@@ -27,7 +27,7 @@ from echod.inspection import (
 )
 from echod.inspection.cache import MaintenancePlan
 from echod.inspection.secrets import SecretScanner
-from echod.memory.policy import PolicySettings
+from echod.memory.policy_model import PolicySettings
 from echod.projects.settings import MaintenancePolicy
 from echod.scheduler.reconcile import MaintenanceNeedFinder
 from echod.state.database import Database

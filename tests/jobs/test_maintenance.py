@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from echod.inspection import InspectionCache
-from echod.memory.policy import PolicySettings
+from echod.memory.policy_model import PolicySettings
 from echod.projects.settings import MaintenancePolicy
 from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import MaintenanceNeedFinder
@@ -143,9 +143,9 @@ def test_an_observation_with_three_references_is_to_be_promoted_once(site: Maint
     ("maintenance", "kinds"),
     [
         (CARE, [JobKind.PRUNE, JobKind.COMPRESS]),
-        (replace(CARE, prune=False), [JobKind.COMPRESS]),
-        (replace(CARE, compress=False), [JobKind.PRUNE]),
-        (replace(CARE, policy=PolicySettings(memory_line_limit=1000)), [JobKind.COMPRESS]),
+        (CARE._replace(prune=False), [JobKind.COMPRESS]),
+        (CARE._replace(compress=False), [JobKind.PRUNE]),
+        (CARE._replace(policy=PolicySettings(memory_line_limit=1000)), [JobKind.COMPRESS]),
     ],
     ids=["all", "no prune", "no compress", "more lines"],
 )
@@ -165,7 +165,7 @@ def test_tracked_files_are_left_to_the_user_unless_the_project_allows_it(site: M
     subprocess.run(["git", "-C", str(project), "add", "."], check=True)
 
     assert site.kinds() == []
-    assert site.kinds(maintenance=replace(CARE, maintain_tracked=True)) == [JobKind.PRUNE]
+    assert site.kinds(maintenance=CARE._replace(maintain_tracked=True)) == [JobKind.PRUNE]
 
 
 def test_what_git_may_track_is_left_to_people_too(site: MaintenanceSite) -> None:

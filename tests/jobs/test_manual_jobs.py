@@ -21,12 +21,12 @@ from echod.jobs.base import (
     JobResources,
     list_archived_entries,
 )
+from echod.memory.archive import MAX_ARCHIVE_BYTES
 from echod.memory.compose import Note
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.policy import PolicySettings, Rule
-from echod.memory.policy.draft import MAX_ARCHIVE_BYTES
+from echod.memory.policy_model import PolicySettings, Rule
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.store.changes import no_gate

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from echod.jobs.base import JobDone, JobOutcome
+from echod.memory.archive import ArchivedEntry, read_archive
 from echod.memory.identity import entry_ids
 from echod.memory.model import Layer
-from echod.memory.policy import ArchivedEntry, PolicySettings, read_archive
+from echod.memory.policy_model import PolicySettings
 from echod.state.database import Database
 from echod.state.entries import EntryStore, Reference
 from echod.state.workflow_log import WorkflowLog, WorkflowSnapshot

@@ -21,10 +21,10 @@ from echod.cli.commands.prune import RoleFilePlan, plan_role_file
 from echod.cli.context import CommandContext
 from echod.inspection.inspect import record_entries
 from echod.jobs.base import JobDone
+from echod.memory.archive import ArchivedEntry, read_archive
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
-from echod.memory.policy import ArchivedEntry, read_archive
 from echod.memory.redact import redact_entry
 from echod.state.entries import EntryStore, Reference
 from echod.state.jobs import JobKind, Need

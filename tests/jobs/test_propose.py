@@ -20,10 +20,10 @@ from echod.inspection import InspectionCache, ReviewCollector
 from echod.inspection.review import OpenReviewItem
 from echod.jobs import answer_review, propose
 from echod.jobs.base import JobBlocked, JobDone, JobOutcome, JobResources
+from echod.memory.archive import read_archive
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import read_archive
 from echod.memory.proposals import (
     AppliedProposal,
     ProposalAnswerError,

@@ -17,9 +17,9 @@ from echod.inspection import InspectionCache
 from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone
 from echod.memory import MAX_FILE_BYTES
+from echod.memory.archive import MAX_ARCHIVE_BYTES, read_archive
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import MAX_ARCHIVE_BYTES, read_archive
 from echod.state.queue import MAX_DEFERRAL_SECONDS
 from echod.status.collect import inspect_store
 from echod.store import layout

@@ -22,11 +22,12 @@ from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS, OpenReviewItem, Re
 from echod.jobs import answer_review, consolidate, manual, prune
 from echod.jobs.base import JobDeferred, JobDone, JobOutcome, JobResources, list_archived_entries
 from echod.jobs.consolidate import FindingsCache, consolidate_selected, preview_selected
+from echod.memory.archive import read_archive, render_archived_entries
 from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import PolicySettings, read_archive, render_archived_entries
+from echod.memory.policy_model import PolicySettings
 from echod.projects.settings import MaintenancePolicy
 from echod.state.database import Database
 from echod.state.decisions import ReviewAnswer

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.policy import read_archive
+from echod.memory.archive import read_archive
 from tests.life.files import MEMORY_HEADER, learning_text, protected_entries
 from tests.life.test_service import ROLES, FindingsStorm, remaining_findings
 from tests.support import Home, finding_text, make_project, start_daemon, until

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from echod.memory.archive import read_archive
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import read_archive
 from tests.life.files import (
     MEMORY_HEADER,
     TODAY,

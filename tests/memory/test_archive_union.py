@@ -7,10 +7,10 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echod.memory.archive import read_archive, render_archived_entries, to_archived_entry
 from echod.memory.branches import unite_archives
 from echod.memory.document import parse_block
-from echod.memory.policy import Rule, read_archive, render_archived_entries
-from echod.memory.policy.draft import to_archived_entry
+from echod.memory.policy_model import Rule
 
 TEXTS = [
     "### [2026-01-01] Pattern: one\n- **layer**: traced\n- Do one.\n",

@@ -17,6 +17,7 @@ from echod.cli.commands import picture as terminal
 from echod.cli.commands.picture import _to_drawn_role
 from echod.contract.codec import to_json
 from echod.contract.entries import PictureReport
+from echod.memory.archive import ArchivedEntry
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
@@ -33,7 +34,6 @@ from echod.memory.picture.series import (
     measure_lines,
     see_document,
 )
-from echod.memory.policy.draft import ArchivedEntry
 from echod.memory.policy_model import Rule
 from tests.support import finding_text
 

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from echod.memory.archive import read_archive, render_archived_entries
 from echod.memory.consolidation.deduplicate import FindingsFile, SupersedeProblem
 from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import Rule, read_archive, render_archived_entries
+from echod.memory.policy_model import Rule
 
 TODAY = date(2026, 3, 10)
 OLD = "Close the pool in teardown"

@@ -14,7 +14,7 @@ import pytest
 
 from echod.jobs import packs as pack_jobs
 from echod.jobs.base import JobContext, JobOutcome, JobResources
-from echod.memory.policy import PolicySettings
+from echod.memory.policy_model import PolicySettings
 from echod.packs.installed import PackLocations, PackState, pack_state
 from echod.state.database import Database
 from echod.state.entries import EntryStore

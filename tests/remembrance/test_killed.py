@@ -14,7 +14,7 @@ from echod.jobs.solutions import promote
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, SolutionCategory
-from echod.memory.policy import PolicySettings
+from echod.memory.policy_model import PolicySettings
 from echod.memory.solutions.promotion import PromotionRequest
 from echod.remembrance.library import SolutionState, check_library, read_library
 from echod.state.database import Database

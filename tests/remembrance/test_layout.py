@@ -13,7 +13,7 @@ from echod.jobs.base import JobDone, JobResources
 from echod.jobs.migrate import move_role
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import PolicySettings
+from echod.memory.policy_model import PolicySettings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.store.changes import no_gate

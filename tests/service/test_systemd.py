@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -66,7 +65,7 @@ def test_installing_after_a_move_restarts_with_the_new_path(
     service.install(service_config, force=False)
     supervisor.calls()
 
-    service.install(replace(service_config, command=("/new/echod", "run")), force=False)
+    service.install(service_config._replace(command=("/new/echod", "run")), force=False)
 
     assert f"restart {SYSTEMD_UNIT}" in supervisor.changing_calls()
     assert b"/new/echod" in (units / SYSTEMD_UNIT).read_bytes()
@@ -282,7 +281,7 @@ def test_the_state_contains_installed_up_to_date_and_active(
     service.install(service_config, force=False)
     supervisor.set_properties(ActiveState="active")
     after = service.read_state(service_config)
-    moved = service.read_state(replace(service_config, command=("/new", "run")))
+    moved = service.read_state(service_config._replace(command=("/new", "run")))
 
     assert (before.installed, before.up_to_date, before.active) == (False, False, False)
     assert (after.installed, after.up_to_date, after.active) == (True, True, True)

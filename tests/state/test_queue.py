@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import random
 from collections.abc import Callable
 
@@ -548,7 +547,7 @@ class TestHolding:
     @pytest.mark.parametrize("end", ENDINGS)
     def test_a_job_that_never_was_cannot_end(self, queue: JobQueue, end: Callable[[JobQueue, Job], object]) -> None:
         queue.put(need(), NOW)
-        job = dataclasses.replace(claim_job(queue), id=99)
+        job = claim_job(queue)._replace(id=99)
 
         with pytest.raises(JobNotOwnedError, match="deleted"):
             end(queue, job)

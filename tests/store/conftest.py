@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 import pytest
@@ -50,7 +50,7 @@ class Sandbox:
         return self.role.path / "archive"
 
     def engine(self, trace: Tracer = no_trace, **limits: float) -> Engine:
-        return Engine(self.journal, limits=replace(self.limits, **limits), clock=self.clock, trace=trace)  # type: ignore[arg-type]
+        return Engine(self.journal, limits=self.limits._replace(**limits), clock=self.clock, trace=trace)  # type: ignore[arg-type]
 
     def clock(self) -> float:
         return time.time() + self.clock_offset

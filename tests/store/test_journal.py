@@ -8,7 +8,6 @@ import sys
 import tempfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -23,6 +22,7 @@ from echod.store.journal.files import BlobMissingError, BlobStore, append_durabl
 from echod.store.journal.journal import KnownState, RoleJournal
 from echod.store.journal.ledger import Ledger, Notice, add_notice
 from echod.store.journal.records import (
+    RECORD_VERSION,
     AppendRecord,
     CommitRecord,
     ConsumeRecord,
@@ -51,6 +51,8 @@ RECORDS = st.builds(
     late_merges=st.tuples(st.builds(LateMerge, st.integers(0), TEXT, TEXT)),
     restored_blocks=st.tuples(TEXT),
     undoes=st.tuples(st.integers(0)),
+    clock=st.floats(0, 1e10),
+    version=st.just(RECORD_VERSION),
 )
 
 
@@ -213,7 +215,7 @@ def test_the_known_keys_do_not_depend_on_earlier_queries(
                 case "close":
                     oldest = journal.open_records()[0]
                     journal.ledger.add(oldest)
-                    journal.close(replace(oldest, state=RecordState.CLOSED))
+                    journal.close(oldest._replace(state=RecordState.CLOSED))
                 case "forget":
                     journal.discard(journal.open_records()[-1])
             assert journal.consumed_keys() == RoleJournal(Path(root)).consumed_keys()
@@ -234,7 +236,7 @@ def test_a_set_of_known_keys_does_not_change_afterwards(tmp_path: Path) -> None:
 def test_findings_of_a_discarded_commit_are_not_known_by_the_next_one(tmp_path: Path, who_listed_it: str) -> None:
     """Its number is given to the next commit."""
     journal = RoleJournal(tmp_path)
-    aborted, done = consuming_record(1, "aborted"), replace(consuming_record(1, "done"), at=1.5)
+    aborted, done = consuming_record(1, "aborted"), consuming_record(1, "done")._replace(at=1.5)
     journal.save(aborted)
     if who_listed_it == "this thread":
         assert journal.consumed_keys() == {"aborted"}
@@ -275,7 +277,7 @@ def test_threads_with_different_records_do_not_mix_them_up(tmp_path: Path) -> No
 def close_and_delete(journal: RoleJournal, record: CommitRecord, data: st.DataObject) -> None:
     """Close the commit, and delete older ones."""
     if data.draw(st.booleans()):
-        journal.close(replace(record, state=RecordState.CLOSED))
+        journal.close(record._replace(state=RecordState.CLOSED))
     for closed in journal.closed_records()[:-1]:
         if data.draw(st.booleans()):
             journal.delete_closed(closed)
@@ -296,7 +298,7 @@ def test_the_undone_jobs_do_not_depend_on_deleted_records(data: st.DataObject) -
             target = data.draw(st.sampled_from([None, *(other for other in known if not undone(other))]))
             if target is not None:
                 undoes[seq] = target
-            record = replace(consuming_record(seq), job=100 + seq, undoes=() if target is None else (target,))
+            record = consuming_record(seq)._replace(job=100 + seq, undoes=() if target is None else (target,))
             journal.save(record)
             close_and_delete(journal, record, data)
 
@@ -316,7 +318,7 @@ def test_restored_findings_do_not_depend_on_the_list_of_undos(data: st.DataObjec
             target = data.draw(st.sampled_from([None, *known]))
             given_back = WriteRecord(f"reviewer/a{seq}-findings.md", None, f"digest{seq}", "", 0, "")
             undoes = () if target is None else (target,)
-            record = replace(consuming_record(seq), job=100 + seq, undoes=undoes, writes=(given_back,))
+            record = consuming_record(seq)._replace(job=100 + seq, undoes=undoes, writes=(given_back,))
             journal.save(record)
             close_and_delete(journal, record, data)
 
@@ -366,7 +368,7 @@ def test_an_unreadable_journal_hides_no_notice_of_another_role(
     with sandbox.engine().open_role(other):
         pass
     for tag in sandbox.journal.rglob("journal-id"):
-        add_notice(tag.parent, replace(review, role=tag.parent.name))
+        add_notice(tag.parent, review._replace(role=tag.parent.name))
 
     notes = sandbox.engine().collect_notices(sandbox.store)
 
@@ -401,7 +403,7 @@ def test_the_list_of_undos_is_on_the_disk_before_it_replaces_the_one_before(
     """A list that a power cut leaves empty would mean that nothing was ever restored."""
     journal, synced = RoleJournal(tmp_path), set[int]()
     for seq, undoes in ((1, ()), (2, (1,)), (3, ()), (4, (3,))):
-        record = replace(consuming_record(seq), undoes=undoes, state=RecordState.CLOSED)
+        record = consuming_record(seq)._replace(undoes=undoes, state=RecordState.CLOSED)
         journal.save(record)
         journal.close(record)
     first, *_ = (record for record in journal.closed_records() if record.undoes)
@@ -481,13 +483,13 @@ def test_while_a_role_is_held_its_records_are_read_once_and_are_right(tmp_path: 
         assert journal.open_records() == (first,)
         journal.save(third)
         journal.save(second)
-        changed = replace(second, summary="changed")
+        changed = second._replace(summary="changed")
         journal.save(changed)
         journal.discard(first)
 
         assert journal.open_records() == (changed, third)
         assert journal.next_seq() == 4
-        journal.close(replace(third, state=RecordState.CLOSED))
+        journal.close(third._replace(state=RecordState.CLOSED))
         assert journal.open_records() == (changed,)
         assert [record.seq for record in journal.closed_records()] == [3]
 
@@ -501,7 +503,7 @@ def test_the_newest_state_is_the_last_of_all(tmp_path: Path) -> None:
 
     journal.record_states([KnownState("old", 1.0, None, 1.0), KnownState("older", 0.5, None, 0.5)])
     assert journal.newest_state() == journal.states()[-1] == KnownState("old", 1.0, None, 1.0)
-    journal.save(replace(consuming_record(2, "a"), writes=(write,)))
+    journal.save(consuming_record(2, "a")._replace(writes=(write,)))
     journal.save(consuming_record(3, "b"))
     assert journal.newest_state() == journal.states()[-1] == KnownState("after", 2.0, None, 0.0)
     journal.record_states([KnownState("new", 9.0, "main", 9.0)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
 
@@ -22,7 +21,7 @@ def consolidate(sandbox: Sandbox, trace: Callable[[CommitStep], None] | None = N
         view = session.read()
         changes = plan_consolidation(view)
         if all(found.text in view.memory.text for found in view.findings):
-            changes = replace(changes, writes=())  # a repeated finding adds nothing
+            changes = changes._replace(writes=())  # a repeated finding adds nothing
         if view.findings:
             session.commit(1, changes)
 

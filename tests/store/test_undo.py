@@ -8,8 +8,8 @@ from pathlib import PurePosixPath
 import pytest
 
 from echod.files import content_digest
-from echod.memory.policy import Rule, read_archive
-from echod.memory.policy.draft import MAX_ARCHIVE_BYTES
+from echod.memory.archive import MAX_ARCHIVE_BYTES, read_archive
+from echod.memory.policy_model import Rule
 from echod.store.changes import Append, ChangeSet, Origin, Write
 from echod.store.errors import RefusedError
 from tests.store.conftest import HEADER, Sandbox, entry, plan_consolidation
@@ -325,7 +325,6 @@ def test_an_exact_blob_of_a_secret_is_deleted_after_seven_days_and_undo_reports_
 
 
 def _redacted(plan: ChangeSet, secret: bytes) -> ChangeSet:
-    from dataclasses import replace
 
     from echod.memory.redact import redact
 
@@ -333,10 +332,9 @@ def _redacted(plan: ChangeSet, secret: bytes) -> ChangeSet:
         return redact(data.decode()).text.encode()
 
     assert secret not in clean(secret)
-    return replace(
-        plan,
-        writes=tuple(replace(w, after=clean(w.after)) for w in plan.writes),
-        consumes=tuple(replace(c, archived_text=clean(c.archived_text)) for c in plan.consumes),
+    return plan._replace(
+        writes=tuple(w._replace(after=clean(w.after)) for w in plan.writes),
+        consumes=tuple(c._replace(archived_text=clean(c.archived_text)) for c in plan.consumes),
     )
 
 

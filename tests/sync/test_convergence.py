@@ -9,7 +9,6 @@ import shutil
 import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from unittest.mock import patch
@@ -19,10 +18,11 @@ import pytest
 from echod.app.services import Services, open_services
 from echod.jobs import manual, prune
 from echod.jobs.base import JobDone, JobOutcome, JobResources
+from echod.memory.archive import read_archive
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import DEFAULT_POLICY, PolicySettings, Rule, read_archive
+from echod.memory.policy_model import DEFAULT_POLICY, PolicySettings, Rule
 from echod.paths import Paths
 from echod.settings.schema import Settings, SyncSettings
 from echod.state.database import Database
@@ -175,7 +175,7 @@ class Clone:
     def prune(self, lines: int) -> None:
         """Run the prune job with room for so many lines."""
         self.services.entries.release_first_prune(self.role.store.key, [self.role.name])
-        policy = replace(DEFAULT_POLICY, memory_line_limit=lines)
+        policy = DEFAULT_POLICY._replace(memory_line_limit=lines)
         with self.resources(policy).open_role(self.role) as context:
             assert isinstance(outcome := prune.run(context), JobDone), outcome
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from echod.memory.policy import read_archive
+from echod.memory.archive import read_archive
 from echod.sync.repository import GitResult
 from tests.support import until
 from tests.sync.conftest import ECHO, Machine, entry, file_of

@@ -15,7 +15,8 @@ from pathlib import Path
 from echod.jobs import compress, consolidate, prune
 from echod.jobs.base import JobContext, JobDone, JobOutcome, JobResources
 from echod.jobs.consolidate import FindingsCache
-from echod.memory.policy import ArchivedEntry, PolicySettings, read_archive
+from echod.memory.archive import ArchivedEntry, read_archive
+from echod.memory.policy_model import PolicySettings
 from echod.state.database import Database
 from echod.state.entries import EntryStore
 from echod.store import layout

@@ -11,7 +11,7 @@ from shutil import copytree, rmtree
 
 import pytest
 
-from echod.memory.policy import render_archived_entries
+from echod.memory.archive import render_archived_entries
 from tests.torture.campaigns import ALL, MIXES, SEED, TARGETS, explore, explore_killed, is_harmless, kill_at_every_step
 from tests.torture.entries import entry, name_of, named_entries
 from tests.torture.explorer import Tally, create_project, find_problems, run_until_idle

@@ -6,7 +6,6 @@ import math
 import os
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -50,7 +49,7 @@ def undo(project: StressProject) -> None:
     project.engine(_FOLLOWED_LIMITS).undo(1, by_job=2)
 
 
-_FOLLOWED_LIMITS = replace(SHORT_LIMITS, displaced_hours=1.0)
+_FOLLOWED_LIMITS = SHORT_LIMITS._replace(displaced_hours=1.0)
 
 
 def prepare_undo(project: StressProject) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import pytest
@@ -111,7 +110,7 @@ def test_idle_has_no_reason_that_holds_and_the_others_have_one(seen: GateObserva
 @given(observations, markers, delays)
 @few
 def test_one_more_marker_never_opens_the_gate(seen: GateObservations, marker: Marker, delay: float) -> None:
-    more = replace(seen, markers=(*seen.markers, marker))
+    more = seen._replace(markers=(*seen.markers, marker))
 
     assert REST[gate(more, NOW + delay, GateLimits()).state] >= REST[gate(seen, NOW + delay, GateLimits()).state]
 
@@ -120,8 +119,8 @@ def test_one_more_marker_never_opens_the_gate(seen: GateObservations, marker: Ma
 @few
 def test_a_dead_owner_never_blocks_longer_than_a_live_one(seen: GateObservations, delay: float) -> None:
     def with_life(life: ProcessState) -> GateState:
-        owned = tuple(replace(m, owner=MarkerOwner(7, ProcessStatus(life, None))) for m in seen.markers)
-        return gate(replace(seen, markers=owned), NOW + delay, GateLimits()).state
+        owned = tuple(m._replace(owner=MarkerOwner(7, ProcessStatus(life, None))) for m in seen.markers)
+        return gate(seen._replace(markers=owned), NOW + delay, GateLimits()).state
 
     assert (
         REST[with_life(ProcessState.DEAD)]

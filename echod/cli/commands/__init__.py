@@ -4,7 +4,7 @@ Each is loaded when its command runs, so that help and usage errors need none of
 this package, also lazily.
 """
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 
 with lazy_imports(__name__):
     from echod.cli.commands import (  # noqa: F401 - the declarations name them

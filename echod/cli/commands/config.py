@@ -18,7 +18,7 @@ from echod.contract.codec import to_json
 from echod.contract.commands import ConfigReport, SettingInfo
 from echod.errors import EchodError, os_reason
 from echod.files import write_private
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.text import pluralize
 from echod.service.paths import read_template
 

@@ -28,7 +28,7 @@ from echod.cli.output import sanitize, short_path, wrap
 from echod.contract.codec import to_json
 from echod.contract.commands import Check, CheckResult, DoctorReport
 from echod.errors import ConfigurationError, ExitCode, os_reason
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.auto_memory.checks import MemoryFinding, check_directory
 from echod.memory.auto_memory.notes import INDEX, MAX_LOADED_CHARACTERS, MAX_LOADED_LINES, MemoryDirectory, load_index
 from echod.memory.text import pluralize

@@ -52,10 +52,9 @@ from echod.inspection.inspect import record_entries
 from echod.jobs import manual
 from echod.jobs.base import ArchivedCopy, JobContext, JobOutcome
 from echod.memory.model import Layer
-from echod.memory.policy import Rule
 from echod.memory.policy.manual import AlreadyRestored, EditRefusal, change_layer, remove_entries
 from echod.memory.policy.scoring import count_entry_lines
-from echod.memory.policy_model import SHORTENING_RULES
+from echod.memory.policy_model import SHORTENING_RULES, Rule
 from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact, redact_entry
 from echod.memory.shorten import without_list_marks

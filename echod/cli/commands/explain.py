@@ -6,7 +6,6 @@ Also the evidence of one entry, for the commands that show the entry.
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
@@ -38,9 +37,11 @@ from echod.evidence.entries import EntryEvidence, check_document, confirm_eviden
 from echod.evidence.verifier import EvidenceVerifier
 from echod.inspection.inspect import record_entries, with_confirmations
 from echod.jobs import manual
+from echod.lazy import lazy_pattern
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import Explanation, PolicySettings, build_explanation
+from echod.memory.policy import Explanation, build_explanation
+from echod.memory.policy_model import PolicySettings
 from echod.memory.text import pluralize
 from echod.state.fingerprints import FingerprintStore, read_bases
 from echod.state.jobs import JobKind
@@ -50,7 +51,7 @@ if TYPE_CHECKING:
     from echod.app.services import Services  # loads the jobs and the commit engine
 
 
-_CONVERSATION = re.compile(r"conversation-(\d{1,10})(?:\.md)?")
+_CONVERSATION = lazy_pattern(r"conversation-(\d{1,10})(?:\.md)?")
 
 
 def explain(

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import click
 
 from echod.cli import commands
-from echod.cli.commands.projects import adopt_if_moved
 from echod.cli.context import CommandContext
+from echod.cli.execute import adopt_if_moved
 from echod.cli.output import short_path, wrap
 from echod.errors import EchodError, UsageError
 from echod.files import read_regular

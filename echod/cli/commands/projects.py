@@ -25,7 +25,7 @@ from echod.cli.context import CommandContext, check_liveness
 from echod.cli.execute import (
     LOCK_TIMEOUT_SECONDS,
     Confirmation,
-    adopt_moved,
+    adopt_if_moved,
     confirm,
     moved_text,
     report_already_so,
@@ -82,13 +82,6 @@ def _typed_path(path: Path) -> str:
     """Return a path as a user types it, with `~` where a shell expands it."""
     text = short_path(str(path))
     return text if shlex.quote(text.removeprefix("~")) == text.removeprefix("~") else shlex.quote(str(path))
-
-
-def adopt_if_moved(context: CommandContext, project: Path) -> None:
-    """Carry along what is recorded about a project that was moved here. Nothing is recorded before the first work."""
-    if context.paths.database.exists() or context.paths.journal.exists():
-        with context.open_services() as services:
-            adopt_moved(context, services, [project])
 
 
 def _print_store(context: CommandContext, read_context: ReadContext, store: Store) -> None:

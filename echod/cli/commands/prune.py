@@ -34,7 +34,7 @@ from echod.memory.consolidation.plan import ConsolidationPlan
 from echod.memory.document import parse, parse_block
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy import PruneAction, Rule
+from echod.memory.policy_model import PruneAction, Rule
 from echod.memory.text import pluralize
 from echod.projects.settings import MaintenancePolicy
 from echod.state.jobs import JobKind

@@ -36,7 +36,7 @@ from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, U
 from echod.inspection import RestoredFindings, find_restored_findings
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
 from echod.jobs.packs import sync_manifests
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.memory.text import pluralize
 from echod.projects.discovery import DiscoveredStores, discover_stores

@@ -21,7 +21,7 @@ from echod.cli.search_screen import find_target, found_result, report_screen, se
 from echod.contract.codec import to_json
 from echod.contract.entries import BriefReport, ConflictInfo, MissingEvidence
 from echod.errors import EchodError, UsageError
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.search.documents import DocumentKind, DocumentSource, SearchScope
 from echod.search.finder import DEFAULT_KINDS, DocumentFinder, SearchRequest
 

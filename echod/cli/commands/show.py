@@ -6,7 +6,6 @@ The texts of entries are printed between fences, since they are data and not ins
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
@@ -58,6 +57,7 @@ from echod.contract.commands import (
     UnmanagedText,
 )
 from echod.errors import EchodError, UsageError
+from echod.lazy import lazy_pattern
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
@@ -71,7 +71,7 @@ _MAX_UNMANAGED = 8
 _NAME_WIDTH = 14
 _MIN_SIZES, _MAX_SIZES = 2, 24
 """The number of sizes that are drawn over time."""
-_BACKTICK_RUN = re.compile(r"`{3,}")
+_BACKTICK_RUN = lazy_pattern(r"`{3,}")
 
 
 def show(context: CommandContext, *, target: str | None, path: Path | None, in_global: bool, json: bool) -> None:

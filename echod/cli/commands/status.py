@@ -30,7 +30,7 @@ from echod.contract.status import (
 from echod.errors import ConfigurationError, ExitCode, StateError, UsageError
 from echod.files import read_regular
 from echod.hooks.offers import DIRECTORY
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.paths import Paths
 from echod.runtime.heartbeat import DaemonState, Liveness, read_heartbeat
 from echod.runtime.locks import read_lock_state
@@ -171,7 +171,7 @@ def _since_last_sign(
 ) -> StatusWarning:
     """Date the warning that no daemon runs back to its last sign of life."""
     since = _last_sign_of_life(context.paths, report)
-    return replace(warning, since=now if since is None else min(since, now))
+    return warning._replace(since=now if since is None else min(since, now))
 
 
 def _last_sign_of_life(paths: Paths, report: StatusReport) -> float | None:

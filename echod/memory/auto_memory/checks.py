@@ -5,13 +5,13 @@ A *problem* makes the host lose or misread something, or exposes a secret. A *no
 
 from __future__ import annotations
 
-import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from math import ceil
 from typing import Final, NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.auto_memory.notes import (
     INDEX,
     MAX_LOADED_CHARACTERS,
@@ -52,12 +52,12 @@ _ROUNDING: Final = 1e-9
 _SEPARATORS: Final = {code: " " for code in range(128) if not (chr(code).isalnum() or chr(code) == "_")}
 _MAX_PROSE_SHARE: Final = 0.4
 _MIN_PROSE_LINES: Final = 5
-_FILE_NAME = re.compile(r"[a-z0-9][a-z0-9._/-]*")
-_BACKUP_NAME = re.compile(r".*(?:\.(?:bak|backup|orig|old|tmp)(?:\.\d+)?|~)")
-_CUT_VALUE = re.compile(r"[^\"'|>\[{&*!#][^\n]*?[ \t]#")
-_STRUCTURE = re.compile(r"(?<!\s)\s*+(?:#{1,6}\s.*|-{3,}\s*|<!--.*)?")
-_VERSION = re.compile(r"[-_ ]?(?:(?:19|20)\d\d(?:[-_]?\d{1,2}){0,2}|v\d+(?:\.\d+)*|copy|\(\d+\))$")
-_EMPHASIS = re.compile("[\U0001f525\U0001f6a8\u26a0\U0001f6d1\u274c\u2705\U0001f4a5\u2757]")
+_FILE_NAME = lazy_pattern(r"[a-z0-9][a-z0-9._/-]*")
+_BACKUP_NAME = lazy_pattern(r".*(?:\.(?:bak|backup|orig|old|tmp)(?:\.\d+)?|~)")
+_CUT_VALUE = lazy_pattern(r"[^\"'|>\[{&*!#][^\n]*?[ \t]#")
+_STRUCTURE = lazy_pattern(r"(?<!\s)\s*+(?:#{1,6}\s.*|-{3,}\s*|<!--.*)?")
+_VERSION = lazy_pattern(r"[-_ ]?(?:(?:19|20)\d\d(?:[-_]?\d{1,2}){0,2}|v\d+(?:\.\d+)*|copy|\(\d+\))$")
+_EMPHASIS = lazy_pattern("[\U0001f525\U0001f6a8\u26a0\U0001f6d1\u274c\u2705\U0001f4a5\u2757]")
 _MAX_EMPHASIS: Final = 5
 _NO_TARGET = frozenset({"", "none", "null", "n/a", "-"})
 _COMMON_TEXT = (

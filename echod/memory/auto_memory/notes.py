@@ -14,6 +14,7 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 from urllib.parse import unquote
 
+from echod.lazy import lazy_pattern
 from echod.memory.text import load_yaml_fields
 
 INDEX: Final = "MEMORY.md"
@@ -22,10 +23,10 @@ INDEX: Final = "MEMORY.md"
 MAX_LOADED_LINES: Final = 200
 MAX_LOADED_CHARACTERS: Final = 25_000
 
-_NAMED_PATH = re.compile(r"`((?:~/|/(?!/))[^`\s*?{}$<>|]{1,300})`")
+_NAMED_PATH = lazy_pattern(r"`((?:~/|/(?!/))[^`\s*?{}$<>|]{1,300})`")
 """A path in back quotes that means the same from everywhere: absolute, or below the home directory."""
 
-_LINE_SUFFIX = re.compile(r":\d+(?:-\d+)?$")
+_LINE_SUFFIX = lazy_pattern(r":\d+(?:-\d+)?$")
 
 READ_FIELDS: Final = frozenset({"name", "description", "metadata", "type", "modified", "supersedes"})
 """The fields of front matter that the host reads or writes, and the one by which notes replace each other."""
@@ -33,16 +34,16 @@ READ_FIELDS: Final = frozenset({"name", "description", "metadata", "type", "modi
 MEMORY_TYPES: Final = ("user", "feedback", "project", "reference")
 """The types that the host gives to memories."""
 
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_COMMENT_START = re.compile(r" {0,3}<!--")
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
-_LINK = re.compile(
+_FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})")
+_COMMENT_START = lazy_pattern(r" {0,3}<!--")
+_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_LINK = lazy_pattern(
     r"\[(?P<title>[^\]\n]{1,400})\]\((?P<target><[^>\n]{1,400}>|[^)\s]{1,400})(?:\s{1,9}[\"'][^)\n]{0,400})?\)"
 )
-_POINTER = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
-_WIKI_LINK = re.compile(r"\[\[([^\[\]\n|#]{1,200})(?:[|#][^\]\n]{0,200})?\]\]")
-_URL = re.compile(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
-_FIELD = re.compile(r"(?P<indent>[ \t]*)(?P<name>[A-Za-z_][\w.-]*):(?:[ \t]+(?P<value>.*))?")
+_POINTER = lazy_pattern(r"\s*(?:[-*+]|\d{1,9}[.)])\s+")
+_WIKI_LINK = lazy_pattern(r"\[\[([^\[\]\n|#]{1,200})(?:[|#][^\]\n]{0,200})?\]\]")
+_URL = lazy_pattern(r"[a-zA-Z][a-zA-Z0-9+.-]*:")
+_FIELD = lazy_pattern(r"(?P<indent>[ \t]*)(?P<name>[A-Za-z_][\w.-]*):(?:[ \t]+(?P<value>.*))?")
 
 
 class Pointer(NamedTuple):

@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.auto_memory.checks import superseded_names
 from echod.memory.auto_memory.notes import (
     MemoryDirectory,
@@ -26,9 +27,9 @@ from echod.memory.auto_memory.notes import (
 from echod.memory.redact import redact
 from echod.memory.text import pluralize
 
-_ITEM_START = re.compile(r"(?:[-*+]|\d{1,9}[.)])\s")
-_HEADING = re.compile(r"(#{1,6})\s")
-_UNMOVABLE = re.compile(r"^ {0,3}(?:```|~~~|<!--)", re.MULTILINE)
+_ITEM_START = lazy_pattern(r"(?:[-*+]|\d{1,9}[.)])\s")
+_HEADING = lazy_pattern(r"(#{1,6})\s")
+_UNMOVABLE = lazy_pattern(r"^ {0,3}(?:```|~~~|<!--)", re.MULTILINE)
 _MANY_LOST = 3
 """So many dead pointers, if they are half of all, mean that files were lost. Then nothing else is repaired."""
 

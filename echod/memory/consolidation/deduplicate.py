@@ -20,6 +20,7 @@ from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.compose import normalize_finding
 from echod.memory.edit import with_confidence, with_verified
 from echod.memory.findings import Finding, read_findings
@@ -219,7 +220,7 @@ def _effective_day(finding: Finding, today: date) -> date:
 
 
 # Also a word without "@", so that no word is scanned twice.
-_EMAIL_OR_WORD = re.compile(r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?")
+_EMAIL_OR_WORD = lazy_pattern(r"[A-Za-z0-9._%+-]++(?:@[A-Za-z0-9.-]+)?")
 _EMAIL_MARKER = "[REDACTED:email]"
 # The line limit of a findings file. A file full of tiny findings would take minutes and a gigabyte to parse.
 _MAX_LINES = 200_000

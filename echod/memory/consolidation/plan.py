@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import NamedTuple
 
+from echod.memory.archive import ArchivedEntry, to_archived_entry
 from echod.memory.compose import ComposeError, compose_entry, detect_form, detect_newline, with_entries
 from echod.memory.consolidation.deduplicate import (
     AcceptedFile,
@@ -32,7 +33,6 @@ from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer, Unreadable
-from echod.memory.policy.draft import ArchivedEntry, to_archived_entry
 from echod.memory.policy_model import Rule
 
 FindingsReader = Callable[[FindingsFile, date], AcceptedFile | RejectedFile]

@@ -38,6 +38,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.conversation.digest import ConversationTags
 from echod.memory.conversation.model import (
     MAX_TOOL_OUTPUT_CHARACTERS,
@@ -50,17 +51,17 @@ from echod.memory.conversation.model import (
     one_line,
 )
 
-_FRONT_MATTER = re.compile(r"\A\s*---[ \t]*\r?\n(?P<block>.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
-_FIELD = re.compile(r"(?P<key>[A-Za-z_][\w-]*)[ \t]*:[ \t]*(?P<value>.*)")
-_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_FRONT_MATTER = lazy_pattern(r"\A\s*---[ \t]*\r?\n(?P<block>.*?)^---[ \t]*\r?$\n?", re.DOTALL | re.MULTILINE)
+_FIELD = lazy_pattern(r"(?P<key>[A-Za-z_][\w-]*)[ \t]*:[ \t]*(?P<value>.*)")
+_QUOTED = lazy_pattern(r'"((?:[^"\\]|\\.)*)"')
 _ESCAPES = {"n": "\n", "t": "\t", "r": "\r"}
-_LOG = re.compile(r"\d{1,10}")
-_TITLE = re.compile(r"^# Conversation (\d+)[ \t]*\r?\n(?:\n> (?:Continues|Reconstructed)[^\n]*\n)*\n?", re.MULTILINE)
-_SUMMARY = re.compile(r"^## Summary[ \t]*$", re.MULTILINE)
+_LOG = lazy_pattern(r"\d{1,10}")
+_TITLE = lazy_pattern(r"^# Conversation (\d+)[ \t]*\r?\n(?:\n> (?:Continues|Reconstructed)[^\n]*\n)*\n?", re.MULTILINE)
+_SUMMARY = lazy_pattern(r"^## Summary[ \t]*$", re.MULTILINE)
 _TAGS_START = b"\n\n## Tags\n\n"
-_TAGS_LINE = re.compile(rb"\*\*(?:Project|Decisions|Action Items|Files|Tools)\*\*:.*|- .*|")
-_MARKUP_START = re.compile(r"^([ \t]*)(?=#{1,6} |---|===|\*\*\*|```|~~~)", re.MULTILINE)
-_LIST_HEADING = re.compile(r"^\*\*(?:Decisions|Action Items)\*\*:[ \t]*$", re.MULTILINE)
+_TAGS_LINE = lazy_pattern(rb"\*\*(?:Project|Decisions|Action Items|Files|Tools)\*\*:.*|- .*|")
+_MARKUP_START = lazy_pattern(r"^([ \t]*)(?=#{1,6} |---|===|\*\*\*|```|~~~)", re.MULTILINE)
+_LIST_HEADING = lazy_pattern(r"^\*\*(?:Decisions|Action Items)\*\*:[ \t]*$", re.MULTILINE)
 
 
 class ArchiveHeader(NamedTuple):
@@ -251,15 +252,15 @@ def read_summary(beginning: str) -> str:
 
 _HEADINGS = {Speaker.USER: "User", Speaker.ASSISTANT: "Assistant"}
 _OWN_LINE = r"(?:### (?:User|Assistant|Sub-agent(?:: [^\n]*)?)|## (?:Tags|Summary)|# Conversation \d+)[ \t]*$"
-_STRUCTURE = re.compile(rf"^(\\*)(?={_OWN_LINE})", re.MULTILINE)
-_ESCAPED = re.compile(rf"^\\(?=\\*{_OWN_LINE})", re.MULTILINE)
-_FENCE = re.compile(r"^ {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MULTILINE)
-_BACKTICKS = re.compile(r"`+")
+_STRUCTURE = lazy_pattern(rf"^(\\*)(?={_OWN_LINE})", re.MULTILINE)
+_ESCAPED = lazy_pattern(rf"^\\(?=\\*{_OWN_LINE})", re.MULTILINE)
+_FENCE = lazy_pattern(r"^ {0,3}(?P<marks>`{3,}|~{3,})(?P<info>[^\n]*)$", re.MULTILINE)
+_BACKTICKS = lazy_pattern(r"`+")
 _REDACTION_MARGIN = 4
 """A secret may cross the place of the cut, so more than what is shown is searched for secrets."""
 
 _CUT_MARK = "\u2026 (truncated)"
-_PARTIAL_MARKER = re.compile(r"\[(?:R(?:E(?:D(?:A(?:C(?:T(?:E(?:D(?::[A-Za-z_-]{0,32})?)?)?)?)?)?)?)?)?$")
+_PARTIAL_MARKER = lazy_pattern(r"\[(?:R(?:E(?:D(?:A(?:C(?:T(?:E(?:D(?::[A-Za-z_-]{0,32})?)?)?)?)?)?)?)?)?$")
 
 
 class Redacted(NamedTuple):

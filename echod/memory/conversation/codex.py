@@ -8,9 +8,9 @@ the response items have no envelope.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
 
+from echod.lazy import lazy_pattern
 from echod.memory.conversation.host import content_items, tool_call, tool_output
 from echod.memory.conversation.model import (
     ConversationItem,
@@ -27,7 +27,7 @@ from echod.memory.conversation.model import (
 
 KNOWN_TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 
-_INJECTED = re.compile(
+_INJECTED = lazy_pattern(
     r"\s*(?:<(?:user_instructions|environment_context|permissions instructions|turn_aborted|user_shell_command|skill"
     r"|INSTRUCTIONS|subagent_notification)\b|# AGENTS\.md instructions)"
 )

@@ -5,11 +5,11 @@ Headings in fenced code are no headings. Text is moved, never removed.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from datetime import date
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.text import find_enclosed, pluralize
 
 MAX_LINES, MAX_CHARACTERS = 200, 25_000
@@ -20,12 +20,12 @@ HEAVY_LINES = 30
 NOTICE_SHARE, WARNING_SHARE, FULL_SHARE = 0.7, 0.9, 1.0
 """Shares of the budget from which MEMORY.md is reported: once as a notice, then as a warning, then for review."""
 
-_HEADING = re.compile(r"#{1,2} +(?P<title>\S.*)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
-_MONTH = re.compile(r"\b(20\d\d)-(0[1-9]|1[0-2])(?!\d)")
+_HEADING = lazy_pattern(r"#{1,2} +(?P<title>\S.*)")
+_FENCE = lazy_pattern(r" {0,3}(`{3,}|~{3,})")
+_MONTH = lazy_pattern(r"\b(20\d\d)-(0[1-9]|1[0-2])(?!\d)")
 _MIN_DUPLICATE_LENGTH = 20
 _SHOWN_DUPLICATES = 3
-_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+_NOT_SLUG = lazy_pattern(r"[^a-z0-9]+")
 _RESERVED = frozenset({"memory", "ephemeral", "archive", "conversations"})
 
 

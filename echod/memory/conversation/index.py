@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.conversation.model import archive_name, one_line
 
 if TYPE_CHECKING:
@@ -29,15 +30,15 @@ DEFAULT_ENTRIES, MIN_ENTRIES, MAX_ENTRIES = 5, 1, 50
 """How many entries EPHEMERAL.md keeps."""
 
 _NO_TOPICS = "\u2014"
-_ROW = re.compile(r"^\|[ \t]*(\d{1,10})[ \t]*\|.*$", re.MULTILINE)
+_ROW = lazy_pattern(r"^\|[ \t]*(\d{1,10})[ \t]*\|.*$", re.MULTILINE)
 _SEPARATOR = "\n---\n\n"
-_SPLIT = re.compile(r"(?:\A|\n)[ \t]*---[ \t]*\r?\n(?=\s*## )")
-_POINTER = re.compile(r"\*\*Archive\*\*:[ \t]*(conversation-\d{1,10}\.md)")
-_ENTRY_HEADING = re.compile(r"^## Session (?P<id>.*?) \u2014 (?P<date>.+)$", re.MULTILINE)
-_FACTS = re.compile(
+_SPLIT = lazy_pattern(r"(?:\A|\n)[ \t]*---[ \t]*\r?\n(?=\s*## )")
+_POINTER = lazy_pattern(r"\*\*Archive\*\*:[ \t]*(conversation-\d{1,10}\.md)")
+_ENTRY_HEADING = lazy_pattern(r"^## Session (?P<id>.*?) \u2014 (?P<date>.+)$", re.MULTILINE)
+_FACTS = lazy_pattern(
     r"\*\*Duration\*\*:(?P<duration>[^|\n*]{0,200})\|[ \t]{0,20}\*\*Messages\*\*:[ \t]{0,20}(?P<messages>\d{1,20})"
 )
-_SUMMARY_LINE = re.compile(r"\*\*Summary\*\*:[ \t]*(?P<text>.*)")
+_SUMMARY_LINE = lazy_pattern(r"\*\*Summary\*\*:[ \t]*(?P<text>.*)")
 
 
 class Window(NamedTuple):

@@ -8,12 +8,14 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
+
 MAX_TOOL_OUTPUT_CHARACTERS = 2_000
 """The output of a tool is cut after so many characters. A prompt is never cut."""
 
-_ESCAPE_SEQUENCE = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
-_LINE_END = re.compile(r"\r\n?|\u2028|\u2029|\x85")
+_ESCAPE_SEQUENCE = lazy_pattern(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
+_CONTROL = lazy_pattern(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028\u2029]")
+_LINE_END = lazy_pattern(r"\r\n?|\u2028|\u2029|\x85")
 _KEY_BYTES = 8
 
 

@@ -19,12 +19,14 @@ from hashlib import blake2b
 from heapq import nsmallest
 from typing import Final, NamedTuple
 
+from echod.lazy import lazy_pattern
+
 TOKEN_BYTES: Final = 4
 CHECKSUM_BYTES: Final = 4
 MAX_TOKENS: Final = 400_000
 """Tokens of a file that are looked at."""
 
-_TOKEN: Final = re.compile(r"\w+|[^\w\s]")
+_TOKEN: Final = lazy_pattern(r"\w+|[^\w\s]")
 _CLOSERS: Final = frozenset(")]}")
 _QUOTES: Final = {"'": '"'}
 _SPACES: Final = b" \t\r\v\f"
@@ -277,8 +279,8 @@ MAX_CITED_LINES: Final = 400
 """Lines of a citation that are compared. A longer citation is about the beginning of its lines."""
 
 _RANGE: Final = r"L?(\d{1,7})(?:[-\u2013]L?(\d{1,7}))?"
-_LINES: Final = re.compile(rf"(?::|#){_RANGE}((?:,\s*{_RANGE})*)(?::\d+)?$")
-_ADDRESS: Final = re.compile(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
+_LINES: Final = lazy_pattern(rf"(?::|#){_RANGE}((?:,\s*{_RANGE})*)(?::\d+)?$")
+_ADDRESS: Final = lazy_pattern(r"[a-z][a-z0-9+.-]*://", re.IGNORECASE)
 
 
 class CitedPlace(NamedTuple):

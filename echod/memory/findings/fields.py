@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeVar
 
+from echod.lazy import lazy_pattern
 from echod.memory.findings.records import LineKind, indent_width, is_thematic_break, list_content_offset
 from echod.memory.findings.sections import is_boilerplate
 from echod.memory.findings.text import (
@@ -23,9 +24,9 @@ from echod.memory.findings.text import (
     read_layer,
 )
 
-_SCHEMA = re.compile(r"\s*<!--\s*echo-schema:.*-->\s*")
+_SCHEMA = lazy_pattern(r"\s*<!--\s*echo-schema:.*-->\s*")
 # One label with one word of value describes the run; a longer comment may be a learning.
-_LABEL_COMMENT = re.compile(
+_LABEL_COMMENT = lazy_pattern(
     r"\s*<!--\s*(?:agent|author|role|team|session|workflow)\s*[:=]\s*[\w.-]+\s*-->\s*", re.IGNORECASE
 )
 _LEARNING = "learning"

@@ -18,6 +18,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.findings.fields import ClassifiedLine, extract_fields, learning_text
 from echod.memory.findings.nothing import names_severity, reports_nothing
 from echod.memory.findings.records import (
@@ -39,22 +40,22 @@ _MIN_ITEMS = 2
 _MIN_STATEMENT_WORDS = 4
 _MIN_UNSPACED_LENGTH = 10
 _MAX_LEAD_LENGTH = 120
-_ANNOUNCES = re.compile(
+_ANNOUNCES = lazy_pattern(
     r"\b(?:findings?|issues?|problems?|learnings?|lessons?|points?|observations?|patterns?|bugs?|concerns?|insights?|takeaways?|"
     r"notes?|results?|things|following|gotchas?|pitfalls?|recommendations?|suggestions?)\b",
     re.IGNORECASE,
 )
-_LEAD = re.compile(
+_LEAD = lazy_pattern(
     r"(?P<marks>\*\*|__)(?P<lead>[^*_\n][^\n]{0,160}?)(?P=marks)(?P<joint>[ \t]*(?:[:\u2014\u2013-][ \t]*)?)"
 )
-_NUMBERED = re.compile(
+_NUMBERED = lazy_pattern(
     r"(?:finding|issue|learning|lesson|observation|problem|bug|risk|insight)s?"
     r"[ ]{0,2}#?\d{1,3}[ ]{0,2}[:.)\u2013\u2014-](?=\s)",
     re.IGNORECASE,
 )
-_CHECKBOX = re.compile(r"\[[ xX]\][ \t]+")
+_CHECKBOX = lazy_pattern(r"\[[ xX]\][ \t]+")
 _DATA = frozenset({"json", "jsonc", "json5", "yaml", "yml", "jsonl", "ndjson", "csv", "tsv", "toml", "xml"})
-_LABEL = re.compile(
+_LABEL = lazy_pattern(
     r"[ ]{0,3}(?:\*\*|__)?(?P<open>[(\[\uff08]?)(?P<prefix>\#|(?:[A-Z]{1,8}-?(?=\d))?)"
     r"(?P<number>\d{1,3}|[^\W\d_]{1,4})\ufe0f?\u20e3?"
     r"(?P<close>[ ][-\u2013\u2014](?=[ ])|[.:)\]\u3001\uff09\uff0e\uff1a]{0,2})"
@@ -68,7 +69,7 @@ _ALPHABETS = (
 )
 _ROMANS = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii", "xiii", "xiv", "xv", "xvi")
 _MARK_CATEGORIES = frozenset({"So", "Sm", "Pd"})
-_CELL = re.compile(r"(?<!\\)\|")
+_CELL = lazy_pattern(r"(?<!\\)\|")
 _MIN_TABLE_LINES = 3  # names, the rule below them, one row
 _SEPARATORS = ",;\t|"
 

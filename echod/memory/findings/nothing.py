@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from functools import cache
 
+from echod.lazy import lazy_pattern
+
 _NOTHING = frozenset(
     re.findall(
         r"[^\s,][^\n,]*",
@@ -109,7 +111,7 @@ _FOREIGN_WORDS = _FOREIGN_NEGATIVES | frozenset(
     """,
     )
 )
-_UNSPACED_NOTHING = re.compile(
+_UNSPACED_NOTHING = lazy_pattern(
     r"(?:本次|本轮|此次|本次审查|本次評審|审查|目前|暂时|暂|暫|尚)?(?:没有|沒有|未|无"
     r"|無)(?:发现|發現|找到|检测到|檢測到|检出|任何|新的?|明显|明顯|严重|嚴重|重大|其他|其它|的)*"
     r"(?:问题|問題|缺陷|错误|錯誤|发现|發現|风险|風險|异常|異常|经验|教训|建议|内容)?"
@@ -125,7 +127,7 @@ _UNSPACED_NOTHING = re.compile(
 _MARKS = " \t*_`\"'.,;:!\u3002()[]<>-\u2013\u2014\u2022\u2705\u2714\u2713\U0001f44d\U0001f389"
 _MAX_LENGTH = 200
 _MAX_FOREIGN_WORDS = 12
-_CHECKED_ITEMS = re.compile(r"(?m)^[ \t>]*(?:[-*+\u2022\u2013][ \t]+)?(?:\[[ xX]\][ \t]+)?")
+_CHECKED_ITEMS = lazy_pattern(r"(?m)^[ \t>]*(?:[-*+\u2022\u2013][ \t]+)?(?:\[[ xX]\][ \t]+)?")
 
 _SECTION_WORDS = frozenset(
     re.findall(
@@ -155,13 +157,13 @@ _SECTION_WORDS = frozenset(
         """,
     )
 )
-_VERDICT = re.compile(
+_VERDICT = lazy_pattern(
     r"(?:verdict|status|result|outcome|overall|recommendation|decision|conclusion|assessment|rating)s?\W+"
     r"(?:pass(?:ed)?|approved?|accept(?:ed)?|ok|clean|lgtm|success|done|complete[d]?|no issues|"
     r"fail(?:ed)?|rejected|merge|ship it)",
     re.IGNORECASE,
 )
-_SEVERITY = re.compile(
+_SEVERITY = lazy_pattern(
     r"\b(?:critical|high|medium|low|major|minor|blocker|blocking|severe|trivial|info|nits?|nitpicks?|p[0-4]|s[1-4]|sev-?[0-4])\b",
     re.IGNORECASE,
 )
@@ -175,14 +177,14 @@ _DONE_VERBS = (
     r"validated|confirmed|executed|started|set up|wired|integrated|shipped|planned|discussed|attended|did|"
     r"made|performed|conducted)"
 )
-_DONE = re.compile(
+_DONE = lazy_pattern(
     rf"(?:(?:i|we|agents?|the (?:agent|team|worker|reviewer))[ ])?(?:(?:have|has|had|'ve|was|were)[ ])?"
     rf"(?:(?:also|then|now|just|successfully|finally|already)[ ]){{0,2}}{_DONE_VERBS}\b[^\n]*"
     r"|(?:task|work|phase|step|review|audit)s?[ ](?:was[ ]|is[ ])?(?:completed|complete|done|finished)\b[^\n]*"
     r"|(?:all[ ])?(?:\d+[ ])?tests?[ ](?:pass|passed|green|ran)\b[^\n]*|done|completed|all done",
     re.IGNORECASE,
 )
-_CLAIM = re.compile(
+_CLAIM = lazy_pattern(
     r"\b(?:must|should|never|always|because|since|needs?|requires?|avoid|use|uses|ensure|prefer|if|when|whenever|unless|otherwise|"
     r"is|are|isn't|aren't|can|cannot|can't|will|won't|do|don't|does|doesn't|causes?|caused|leaks?|breaks?|fails?|lost|loses|"
     r"so that|which|therefore|instead|only|but|due to|turned out|learned|found that|means|root cause|to avoid|"
@@ -190,8 +192,8 @@ _CLAIM = re.compile(
     r"|=>|->|\u2192",
     re.IGNORECASE,
 )
-_SENTENCE = re.compile(r"(?<=[.!?;])\s+|\n+")
-_ITEM_MARKS = re.compile(r"^[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?")
+_SENTENCE = lazy_pattern(r"(?<=[.!?;])\s+|\n+")
+_ITEM_MARKS = lazy_pattern(r"^[ \t]*(?:(?:[-*+\u2022]|\d{1,3}[.)])[ \t]+)?(?:\[[ xX]\][ \t]+)?")
 
 
 @cache

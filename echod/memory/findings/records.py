@@ -20,7 +20,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from enum import Enum, auto
 from typing import NamedTuple
 
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory import markdown
 from echod.memory.findings.nothing import reports_nothing
 from echod.memory.findings.text import normalize_spaces, read_field, read_title
@@ -56,18 +56,18 @@ _LISTS = frozenset(
 _MAX_YAML = 100_000  # characters; its reader is slow
 _MAX_ROWS = 5_000
 _MAX_DEPTH = 3  # levels around a list of findings
-_ALIAS = re.compile(r"(?m)(?:^|[\s\[{,:-])[&*][A-Za-z0-9]")
-_YAML_START = re.compile(
+_ALIAS = lazy_pattern(r"(?m)(?:^|[\s\[{,:-])[&*][A-Za-z0-9]")
+_YAML_START = lazy_pattern(
     r"(?:---[ \t]*+\n)?+(?:#[^\n]*+\n|[ \t\r]*+\n)*+"
     r"(?:- {1,8}[A-Za-z][\w -]{0,40}:(?: |\n)|[A-Za-z][\w ]{0,40}:[ \t]{0,8}\n|(?<=---\n)title: )"
 )
-_ELEMENT = re.compile(
+_ELEMENT = lazy_pattern(
     r"<(?P<tag>finding|learning|lesson|issue|observation|insight)\b(?P<attributes>[^<>]{0,400}+)>"
     r"(?P<text>(?:[^<]++|<(?P<child>[a-z_-]{1,30}+)>[^<]*+</(?P=child)>)*+)</(?P=tag)>"
 )
-_CHILD = re.compile(r"<([a-z_-]{1,30})>([^<]*+)</\1>")
-_ATTRIBUTE = re.compile(r"(severity|file|confidence|layer|source|category|id)=[\"']([^\"']{1,200})[\"']")
-_RULE = re.compile(r"[ \t]*+\|?+[ \t]*+:?+-++:?+[ \t]*+(?:\|[ \t]*+:?+-++:?+[ \t]*+)*+\|?+[ \t]*+")
+_CHILD = lazy_pattern(r"<([a-z_-]{1,30})>([^<]*+)</\1>")
+_ATTRIBUTE = lazy_pattern(r"(severity|file|confidence|layer|source|category|id)=[\"']([^\"']{1,200})[\"']")
+_RULE = lazy_pattern(r"[ \t]*+\|?+[ \t]*+:?+-++:?+[ \t]*+(?:\|[ \t]*+:?+-++:?+[ \t]*+)*+\|?+[ \t]*+")
 
 
 class FindingRecord(NamedTuple):
@@ -311,11 +311,11 @@ BOLD_LEVEL = 7
 
 _MAX_INDENT = 3  # spaces; a block that is indented further is code
 _MIN_FENCE_LENGTH = 3
-_ATX = re.compile(r" {0,3}(?P<marks>#{1,6})(?![#])")
-_BOLD = re.compile(r" {0,3}(?P<marks>\*\*|__)(?P<text>[^*_\s](?:[^*]*[^*\s])?)(?P=marks)[ ]*:?[ ]*")
-_SETEXT_UNDERLINE = re.compile(r" {0,3}(?P<mark>=|-)(?P=mark){2,}[ ]*")
-_FENCE = re.compile(r"(?P<indent> *)(?:[-*+] +|\d{1,3}[.)] +)?(?P<fence>`{3,}+(?=[^`]*$)|~{3,}+)(?P<info>.*)")
-_BULLET = re.compile(r"(?P<marker> *(?:[-*+\u2022\u2023\u25aa\u25e6\u2013]|\d{1,9}[.)])(?: {1,4}|$))")
+_ATX = lazy_pattern(r" {0,3}(?P<marks>#{1,6})(?![#])")
+_BOLD = lazy_pattern(r" {0,3}(?P<marks>\*\*|__)(?P<text>[^*_\s](?:[^*]*[^*\s])?)(?P=marks)[ ]*:?[ ]*")
+_SETEXT_UNDERLINE = lazy_pattern(r" {0,3}(?P<mark>=|-)(?P=mark){2,}[ ]*")
+_FENCE = lazy_pattern(r"(?P<indent> *)(?:[-*+] +|\d{1,3}[.)] +)?(?P<fence>`{3,}+(?=[^`]*$)|~{3,}+)(?P<info>.*)")
+_BULLET = lazy_pattern(r"(?P<marker> *(?:[-*+\u2022\u2023\u25aa\u25e6\u2013]|\d{1,9}[.)])(?: {1,4}|$))")
 
 
 class LineKind(Enum):

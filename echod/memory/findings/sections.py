@@ -23,6 +23,7 @@ from dataclasses import replace
 from functools import cache
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.findings.nothing import is_report_heading
 from echod.memory.findings.records import (
     BOLD_LEVEL,
@@ -61,7 +62,7 @@ _FILLER_WORD = (
 )
 _FILLERS = rf"(?:[ ,-]+{_FILLER_WORD}){{0,16}}"
 _FINDINGS_NOUN = r"(?:findings?|learnings?|lessons|entries|echoes|results|observations|notes|memories)"
-_INTERJECTION = re.compile(
+_INTERJECTION = lazy_pattern(
     r"(?:sure(?: thing)?|certainly|of course|okay|ok|great|absolutely|all done|done|perfect|understood|got it)\b[ ,!-]*"
 )
 _BOILERPLATE = (
@@ -88,12 +89,12 @@ _BOILERPLATE = (
 
 _MAX_BOILERPLATE_LENGTH = 400  # characters; no greeting is longer
 # Words of a claim; a sentence with one of them may be a learning.
-_ASSERTION_WORDS = re.compile(
+_ASSERTION_WORDS = lazy_pattern(
     r"\b(?:must|should|always|never|not|no|avoid|use|uses|because|needs|requires|since|when|found|that|which|is|are|was|"
     r"were|has|causes?|fails?|and|but|so)\b"
 )
-_TASK_COMPLETED = re.compile(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
-_FACT_CHARACTERS = re.compile(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
+_TASK_COMPLETED = lazy_pattern(r"i(?:'ve| have)(?: now)? (?:completed|finished) (?:the|my|a) [a-z' -]{1,60}")
+_FACT_CHARACTERS = lazy_pattern(r"[\d`/\\<>=(){}\[\]$@#|]|\w_\w|\w\.\w")
 
 _GENERIC_WORDS = frozenset(
     re.findall(
@@ -156,19 +157,19 @@ _DOCUMENT_FIELDS = frozenset(
         """,
     )
 )
-_NUMBERED_FINDING = re.compile(
+_NUMBERED_FINDING = lazy_pattern(
     r"(?:[A-Z]{1,4}-?)?\d{1,3}[.):]|#\d|(?:finding|issue|learning|lesson) #?\d|\[(?:P\d|[A-Z]+-\d)", re.IGNORECASE
 )
-_ANNOUNCEMENT = re.compile(
+_ANNOUNCEMENT = lazy_pattern(
     r"\b(?:findings|learnings|issues|problems|review|report|audit|lessons learned|retrospective|observations|"
     r"takeaways|results|"
     r"session notes|code review)\b",
     re.IGNORECASE,
 )
-_ENVELOPE_TAG = re.compile(r"<([a-z][a-z_-]*)>")
+_ENVELOPE_TAG = lazy_pattern(r"<([a-z][a-z_-]*)>")
 _ITEM_HEADING = "######"
 _LEADING_LABELS = frozenset({"layer", "learning", "title"})
-_FIELD_SEPARATOR = re.compile(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
+_FIELD_SEPARATOR = lazy_pattern(r"(?<!\s)\s++[|\u00b7\u2022]\s++(?=(?:\*\*|__)?[A-Za-z])")
 
 
 def strip_envelope(lines: list[str]) -> list[str]:

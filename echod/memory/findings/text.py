@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import date
 from typing import Generic, NamedTuple, TypeVar
 
+from echod.lazy import lazy_pattern
 from echod.memory.forms import CONFIDENCE_WORDS, parse_heading
 from echod.memory.model import Layer
 
@@ -38,7 +39,7 @@ _MONTHS = {
 }  # fmt: skip
 
 _YEAR = r"(?:19|20)\d\d"
-_DATE = re.compile(
+_DATE = lazy_pattern(
     rf"""(?<![\w.])(?:
         (?P<year>{_YEAR})(?P<sep>[-/.\u2010\u2011])(?P<month>\d{{1,2}})(?P=sep)(?P<day>\d{{1,2}})
             (?:[T\ ]\d{{1,2}}:\d\d(?::\d\d(?:[.,]\d+)?)?(?:\ ?(?:Z|UTC|GMT|[+-]\d\d:?\d\d))?)?
@@ -51,7 +52,7 @@ _DATE = re.compile(
 )
 
 _CONFIDENCE_WORDS = CONFIDENCE_WORDS | {"med": 0.75, "moderate": 0.75}
-_NUMBER = re.compile(r"[~\u2248]?\s*(?P<number>\d{1,3}(?:[.,]\d+)?|[.,]\d+)\s*(?P<scale>%|/\s*\d{1,3})?")
+_NUMBER = lazy_pattern(r"[~\u2248]?\s*(?P<number>\d{1,3}(?:[.,]\d+)?|[.,]\d+)\s*(?P<scale>%|/\s*\d{1,3})?")
 _EMPTY_VALUES = frozenset({"", "none", "n/a", "na", "nil", "null", "nothing", "-", "\u2013", "\u2014", "no"})
 
 _LABELS = {
@@ -92,7 +93,7 @@ _LABELS = {
 LEARNING_LABELS = frozenset({"layer", "confidence", "evidence", "verified", "supersedes"})
 """Labels that only a learning carries; a source, a date or tags may belong to a whole file."""
 
-_FIELD = re.compile(
+_FIELD = lazy_pattern(
     r"""(?P<indent>\ {0,3})
         (?P<bullet>[-*+\u2022\u2023\u2013]\ +|\d{1,3}[.)]\ +)?
         (?P<open>\*\*\*|\*\*|__|\*|_|`|["'\u201c\u2018])?
@@ -103,11 +104,11 @@ _FIELD = re.compile(
         \ *(?P<value>.*)""",
     re.VERBOSE | re.DOTALL,
 )
-_BOLD_FIELD = re.compile(
+_BOLD_FIELD = lazy_pattern(
     r" {0,3}(?:[-*+\u2022] +)?\*\*(?P<label>[A-Za-z][A-Za-z0-9 _-]{0,38})(?::\*\*|\*\* *:) *+(?P<value>.*)"
 )
 # `**Layer: inscribed**`: label and value in one pair of marks.
-_ALL_BOLD = re.compile(r" {0,3}(?:[-*+\u2022] +)?(\*\*|__)(?=[^*_]*:[^*_]*(\*\*|__) *$)")
+_ALL_BOLD = lazy_pattern(r" {0,3}(?:[-*+\u2022] +)?(\*\*|__)(?=[^*_]*:[^*_]*(\*\*|__) *$)")
 
 TITLE_LIMIT = 80
 """Characters of a title that was taken from the first line of a text."""
@@ -126,17 +127,17 @@ KIND_WORDS = frozenset(
 )
 """Words before a title that name the type of a learning, in lower case."""
 
-_BRACKET = re.compile(r"[\[(\u3010](?P<inner>[^\[\]()\u3010\u3011]{1,40})[\])\u3011]\s*[-:\u2013\u2014|]*\s*")
-_AFTER_DATE = re.compile(r"\s*[-:\u2013\u2014|,]*\s+|\s*[-:\u2013\u2014|]+\s*|$")
-_LAYER_PREFIX = re.compile(
+_BRACKET = lazy_pattern(r"[\[(\u3010](?P<inner>[^\[\]()\u3010\u3011]{1,40})[\])\u3011]\s*[-:\u2013\u2014|]*\s*")
+_AFTER_DATE = lazy_pattern(r"\s*[-:\u2013\u2014|,]*\s+|\s*[-:\u2013\u2014|]+\s*|$")
+_LAYER_PREFIX = lazy_pattern(
     rf"(?P<layer>{'|'.join(Layer)})(?P<sep>\s*[\u2014\u2013]+\s*|\s+-+\s+|\s*--+\s*|\s*:\s+)", re.IGNORECASE
 )
-_KIND_WORD = re.compile(r"(?P<kind>[^\W\d_][\w/-]*(?: [\w/-]+){0,2}):\s")
-_ORDINAL = re.compile(
+_KIND_WORD = lazy_pattern(r"(?P<kind>[^\W\d_][\w/-]*(?: [\w/-]+){0,2}):\s")
+_ORDINAL = lazy_pattern(
     r"(?:\d{1,3}[.)]|#\d{1,3}[.):]?|(?:finding|learning|lesson|entry|echo|item) #?\d{1,3} ?[:.)\u2013\u2014-]+)\s+",
     re.IGNORECASE,
 )
-_EMPHASIZED = re.compile(r"(\*\*\*|\*\*|__|\*|_|`)(?P<inner>(?:(?!\1).)+)\1")
+_EMPHASIZED = lazy_pattern(r"(\*\*\*|\*\*|__|\*|_|`)(?P<inner>(?:(?!\1).)+)\1")
 _MAX_PREFIXES = 6  # before a title: number, date, layer, type, in any order
 
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.compose import ComposeError, append_entries, detect_newline
 from echod.memory.document import parse, parse_block
 from echod.memory.edit import BodyPart, PartKind, joined_lines, learnings, split_body
@@ -53,8 +54,8 @@ _MAX_TITLE_LENGTH = 100  # characters
 _SHARE_OF_ENTRY = 0.71  # the share of the characters of an entry that its block may have
 _CHARACTERS_AROUND = 70  # of the heading and the references of a block, without title and references
 _MAX_ATTACHED_LINES = 12  # lines of code or of a table that stay below a shortened learning
-_DATE = re.compile(r"[\[(]?\d{4}-\d{2}-\d{2}[\])]?")
-_TASK_COMPLETED = re.compile(r"task completed: *", re.IGNORECASE)
+_DATE = lazy_pattern(r"[\[(]?\d{4}-\d{2}-\d{2}[\])]?")
+_TASK_COMPLETED = lazy_pattern(r"task completed: *", re.IGNORECASE)
 MIN_TOPIC_SIMILARITY = 0.5
 """Share of two titles' words that makes them one topic."""
 
@@ -62,8 +63,8 @@ MIN_TOPIC_SIMILARITY = 0.5
 _MAX_REFERENCE_CHARACTERS = 1500
 _MAX_OPEN_GROUPS = 16  # open groups per feature, so that thousands of equal titles take linear time
 _MIN_COMMON_COUNT = 24  # entries with the same file or word, from which on it does not distinguish topics
-_MARKUP = re.compile(r"[`~<>#|\[\]]")
-_ITEM_MARK = re.compile(r"\A[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_MARKUP = lazy_pattern(r"[`~<>#|\[\]]")
+_ITEM_MARK = lazy_pattern(r"\A[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 
 
 class BlockMaterial(NamedTuple):

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import zip_longest
 
+from echod.lazy import lazy_pattern
 from echod.memory.model import Entry
 from echod.memory.similarity.words import UNSPACED_RUN, fold, stem, tokenize
 from echod.memory.text import PATH_GROUP
@@ -25,27 +26,27 @@ _MIN_SENTENCE_WORDS = 3  # "No." and "BUG." mean nothing alone
 _CLOSING_MARKS = (
     ".", "!", "?", ":", ")", "\u2026", "\u3002", "\uff01", "\uff1f", "\uff1a", "\uff09", "\u0964", "\u06d4", "\u061f",
 )  # fmt: skip
-_CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
-_SENTENCE_END = re.compile(
+_CODE_SPAN = lazy_pattern(r"(?<!`)(`{1,2})(?!`)[^`]+\1(?!`)")
+_SENTENCE_END = lazy_pattern(
     r"(?<![.!?\u2026])[.!?\u2026]++[)\]\"'*_\u201d\u2019\u00bb]*+(?=\s)"
     r"|[\u3002\uff01\uff1f\uff0e\uff61]++[)\]\"'*_\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*+"  # no space follows
     r"|(?<![\u0964\u0965\u061f\u06d4])[\u0964\u0965\u061f\u06d4]++(?=\s)"  # Hindi, Arabic, Urdu
 )
-_ENDS_WITHOUT_SPACE = re.compile(r"[\u3002\uff01\uff1f\uff0e\uff61][\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*\Z")
-_ABBREVIATION = re.compile(
+_ENDS_WITHOUT_SPACE = lazy_pattern(r"[\u3002\uff01\uff1f\uff0e\uff61][\u201d\u2019\u300d\u300f\uff09\u3011\u300b]*\Z")
+_ABBREVIATION = lazy_pattern(
     r"(?:^|[\s(\[\"'])(?:e\.g|i\.e|cf|etc|vs|approx|resp|incl|esp|fig|no|nos|al|[^\W\d_]"
     r"|bzw|ca|ggf|evtl|usw|vgl|inkl|exkl|sog|zzgl|nr|abs|abb|st\u00fcck|ex|env|art|p\u00e1g|n\u00fam|ej|\u0442\.\u0435|\u0441\u0442\u0440)\.$"
     r"|(?:^|\\n)\d{1,2}\.$|\s(?:am|vom|zum|der|dem|den|des|im)\s\d{1,2}\.$",
     re.IGNORECASE,
 )
-_BOLD_LEAD = re.compile(r"\*\*(?P<inner>[^*]+(?:\*[^*]+)*+)\*\*")
-_ITEM = re.compile(r"( {0,3})(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
-_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+")
-_FENCE = re.compile(r"\s*(```+|~~~+)")
-_SEPARATOR = re.compile(r"\s*([-*_])(?:\s*\1){2,}\s*")
-_STATISTICS = re.compile(r"\b(?:metrics?|statistics|stats|figures|timeline|numbers)\b", re.IGNORECASE)
-_FIELD = re.compile(r"\*\*(?:category|domain|source|tags)\*\*:", re.IGNORECASE)
-_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
+_BOLD_LEAD = lazy_pattern(r"\*\*(?P<inner>[^*]+(?:\*[^*]+)*+)\*\*")
+_ITEM = lazy_pattern(r"( {0,3})(?:[-*+]|\d{1,9}[.)])[ \t]+(?=\S)")
+_HEADING = lazy_pattern(r" {0,3}#{1,6}[ \t]+")
+_FENCE = lazy_pattern(r"\s*(```+|~~~+)")
+_SEPARATOR = lazy_pattern(r"\s*([-*_])(?:\s*\1){2,}\s*")
+_STATISTICS = lazy_pattern(r"\b(?:metrics?|statistics|stats|figures|timeline|numbers)\b", re.IGNORECASE)
+_FIELD = lazy_pattern(r"\*\*(?:category|domain|source|tags)\*\*:", re.IGNORECASE)
+_COMMENT = lazy_pattern(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _MAX_LIST_DEPTH = 3  # nested lists; deeper ones are details
 _NESTED_INDENT = 2  # columns at which a line belongs to the item above
 _INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
@@ -53,22 +54,22 @@ _NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
 _CHARACTER = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]"
 # A piece of text. Brackets belong to it only in a path: beside a slash.
 _TOKEN = rf"(?:{_CHARACTER}++|(?<=[/\\]){PATH_GROUP}|{PATH_GROUP}(?=[/\\]))+"
-_IN_EVIDENCE = re.compile(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
-_IN_BODY = re.compile(f"{_NUMBERED}|{_TOKEN}")
+_IN_EVIDENCE = lazy_pattern(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
+_IN_BODY = lazy_pattern(f"{_NUMBERED}|{_TOKEN}")
 _MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
 # Each of these must match a whole short token.
 _LINES = r"(?::[0-9][0-9:,-]*|#L[0-9][0-9L-]*)"
 _NAME = rf"(?:[\w.@~+$-]|{PATH_GROUP})+"
-_FILE = re.compile(
+_FILE = lazy_pattern(
     rf"(?P<folders>(?:{_NAME}[/\\])*+)(?:[\w.@+$-]|{PATH_GROUP})*(?:\w|{PATH_GROUP})\.(?P<ending>[A-Za-z]\w{{0,9}})(?P<lines>{_LINES})?"
 )
-_BARE_FILE = re.compile(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
-_FOLDER = re.compile(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
-_FOLDER_PATH = re.compile(rf"(?:{_NAME}/){{2,}}")  # not `5/10/15` or `READ/WRITE/NONE`
-_ADDRESS = re.compile(r"https?://\S+")
-_IDENTIFIER = re.compile(r"#[0-9]{1,9}|[A-Z][A-Z0-9]*(?:-[A-Z][A-Z0-9]*)*-[0-9]+(?:\.[0-9]+)*")
-_COMMIT = re.compile(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}")
-_KNOWN_ENDING = re.compile(
+_BARE_FILE = lazy_pattern(rf"(?:{_NAME}[/\\])+{_NAME}{_LINES}|(?:[A-Z][a-z]+file|LICENSE|CODEOWNERS)(?:{_LINES})?")
+_FOLDER = lazy_pattern(rf"(?:{_NAME}[/\\]){{2,}}|(?:{_NAME}/){{2,}}{_NAME}")
+_FOLDER_PATH = lazy_pattern(rf"(?:{_NAME}/){{2,}}")  # not `5/10/15` or `READ/WRITE/NONE`
+_ADDRESS = lazy_pattern(r"https?://\S+")
+_IDENTIFIER = lazy_pattern(r"#[0-9]{1,9}|[A-Z][A-Z0-9]*(?:-[A-Z][A-Z0-9]*)*-[0-9]+(?:\.[0-9]+)*")
+_COMMIT = lazy_pattern(r"(?=[a-f]*[0-9])(?=[0-9]*[a-f])[0-9a-f]{7,40}")
+_KNOWN_ENDING = lazy_pattern(
     r"c|cc|cfg|cpp|cs|css|csv|go|gradle|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|pl|proto|ps1|py"
     r"|pyi|rb|rs|scss|sh|sql|svelte|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig",
     re.IGNORECASE,
@@ -86,7 +87,7 @@ _STOP_WORDS = frozenset(
     )
 )
 _ABBREVIATIONS = frozenset({"e.g", "i.e", "a.k.a", "etc"})
-_NO_REFERENCE = re.compile(
+_NO_REFERENCE = lazy_pattern(
     r"[`*_\"'(]{0,3}(?:none|n/?a|nothing|null|none recorded|with each learning|[-\u2013\u2014])?[`*_\"').]{0,3}",
     re.IGNORECASE,
 )

@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.compose import ComposeError, with_entries
 from echod.memory.document import parse, parse_block
 from echod.memory.findings import Finding
@@ -32,8 +33,8 @@ from echod.memory.prompt_injection import find_injection
 from echod.memory.redact import redact, redact_entry
 from echod.memory.text import without_full_stop
 
-_ELEVATED_SOURCE = re.compile(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
-_PACK_SOURCE = re.compile(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
+_ELEVATED_SOURCE = lazy_pattern(r"elevated:(?P<project>.+)@(?P<role>[^@]*)")
+_PACK_SOURCE = lazy_pattern(r"doc-pack:(?P<stack>[^@\s]+)@(?P<version>\S+)")
 _DEFAULT_DOMAIN = "general"
 
 GLOBAL_ROLE = ""

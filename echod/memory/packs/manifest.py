@@ -19,13 +19,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime
 from enum import StrEnum
 from itertools import takewhile, zip_longest
 from typing import Any, NamedTuple
 
-_STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
+from echod.lazy import lazy_pattern
+
+_STACK_NAME = lazy_pattern(r"[A-Za-z][A-Za-z0-9_-]{1,63}")
 
 DOMAINS = ("backend", "frontend", "devops", "database", "testing", "architecture", "design", "general")
 """The domains of global entries. Readers of these files take every other word for `general`."""
@@ -40,7 +41,7 @@ _MANIFEST_FIELDS = (
 _MAX_DATE_LENGTH = 64
 _DATE_LENGTHS = (8, 10)  # 20261120, 2026-11-20, 2026-W47-5
 
-_VERSION = re.compile(
+_VERSION = lazy_pattern(
     r"v?(\d{1,18}(?:\.\d{1,18}){0,7})"
     r"(?:-([0-9A-Za-z-]{1,40}(?:\.[0-9A-Za-z-]{1,40}){0,7}))?"
     r"(?:\+\S{1,80})?",
@@ -55,8 +56,7 @@ def is_stack_name(name: str) -> bool:
     return _STACK_NAME.fullmatch(name) is not None
 
 
-@dataclass(frozen=True, slots=True)
-class PackManifest:
+class PackManifest(NamedTuple):
     """An installed pack. Dates are as written (ISO 8601, see `age_in_days`); None: not stated."""
 
     name: str
@@ -72,7 +72,7 @@ class PackManifest:
 
     def is_same_install(self, other: PackManifest | None) -> bool:
         """Return whether both describe the same installation, whenever it was last checked."""
-        return other is not None and replace(self, checked_at=None) == replace(other, checked_at=None)
+        return other is not None and self._replace(checked_at=None) == other._replace(checked_at=None)
 
 
 class InvalidManifest(NamedTuple):

@@ -17,10 +17,10 @@ from datetime import date, timedelta
 from hashlib import sha256
 from typing import NamedTuple
 
+from echod.memory.archive import ArchivedEntry
 from echod.memory.document import count_lines, parse_block
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.policy.draft import ArchivedEntry
 from echod.memory.policy_model import SHORTENING_RULES, Rule
 from echod.memory.redact import redact
 

@@ -5,12 +5,13 @@ number) and today's date make a plan. A dry run shows the plan that the job then
 
 Read in this order: `policy_model` (numbers and rules), `scoring` (the status of each entry today, and expiry),
 `pressure` (the steps of a file over its limit), `prune` (and compression), `explanation`, `manual` (and promotion),
-`draft` (and the archive). `memory/shorten.py` shortens one entry, `memory/specificity.py` judges a text.
+`draft`. `memory/archive.py` has the format of the archive, `memory/shorten.py` shortens one entry, and
+`memory/specificity.py` judges a text.
 
 For jobs and commands:
 
 - `plan_prune(role, document, facts, policy, today, archive=...) -> PrunePlan`: write `memory` if it is not None, append
-  `render_archived_entries(plan.archived, job)` to `plan.archive`, and add `plan.knowledge` with
+  `archive.render_archived_entries(plan.archived, job)` to `plan.archive`, and add `plan.knowledge` with
   `knowledge.with_blocks`. `archive` comes from `select_archive_file(year, sizes)`. `over_limit` becomes a review item;
   prune again tomorrow only if `over_limit.can_shrink_tomorrow`. Add `learnings_archived` to today's count and pass it
   the next time as `Facts.learnings_archived_today`.
@@ -25,17 +26,6 @@ references and pins follow. `entry_matching.match_entries` alone cannot know whi
 
 from __future__ import annotations
 
-from echod.memory.policy.draft import (
-    MAX_ARCHIVE_BYTES,
-    PRUNED_STEM,
-    REMOVED_STEM,
-    Archive,
-    ArchivedEntry,
-    DamagedArchiveEntry,
-    read_archive,
-    render_archived_entries,
-    select_archive_file,
-)
 from echod.memory.policy.explanation import Explanation, RuleOutcome, build_explanation
 from echod.memory.policy.manual import (
     BlockedPromotion,
@@ -52,14 +42,12 @@ from echod.memory.policy.manual import (
     restore_entry,
 )
 from echod.memory.policy.prune import CompressPlan, EntryAction, OverLimit, PrunePlan, plan_compress, plan_prune
-from echod.memory.policy.scoring import Facts, History, ScoreTerms
-from echod.memory.policy_model import DEFAULT_POLICY, PolicySettings, PruneAction, Rule
+from echod.memory.policy.scoring import Facts, History
 
 __all__ = [
-    "DEFAULT_POLICY", "MAX_ARCHIVE_BYTES", "PRUNED_STEM", "REMOVED_STEM", "Archive", "ArchivedEntry",
-    "BlockedPromotion", "CompressPlan", "DamagedArchiveEntry", "EditRefusal", "EntryAction", "Explanation",
-    "Facts", "History", "OverLimit", "PolicySettings", "PromotedEntry", "PromotionPlan", "PruneAction",
-    "PrunePlan", "Removal", "ResetPlan", "Restoration", "Rule", "RuleOutcome", "ScoreTerms",
+    "BlockedPromotion", "CompressPlan", "EditRefusal", "EntryAction", "Explanation",
+    "Facts", "History", "OverLimit", "PromotedEntry", "PromotionPlan",
+    "PrunePlan", "Removal", "ResetPlan", "Restoration", "RuleOutcome",
     "build_explanation", "change_layer", "plan_compress", "plan_promotion", "plan_prune", "plan_reset",
-    "read_archive", "remove_entries", "render_archived_entries", "restore_entry", "select_archive_file",
+    "remove_entries", "restore_entry",
 ]  # fmt: skip

@@ -19,7 +19,6 @@ from echod.memory.policy.scoring import (
     NOISE_LAYERS,
     EntryStatus,
     Facts,
-    ScoreTerms,
     entry_statuses,
     expires_on,
     expiry_threshold,
@@ -27,7 +26,7 @@ from echod.memory.policy.scoring import (
     is_recurring,
     noise_budget,
 )
-from echod.memory.policy_model import PolicySettings, PruneAction, Rule
+from echod.memory.policy_model import PolicySettings, PruneAction, Rule, ScoreTerms
 from echod.memory.text import pluralize
 
 _PRESSURE_TEXTS = {

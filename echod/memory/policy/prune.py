@@ -20,6 +20,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.memory import KNOWLEDGE_FILE
+from echod.memory.archive import ArchivedEntry, select_archive_file, to_archived_entry
 from echod.memory.document import count_lines, parse, parse_block
 from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
@@ -27,13 +28,12 @@ from echod.memory.knowledge import CompressibleEntry, compress_knowledge, extrac
 from echod.memory.knowledge.blocks import BlockMaterial
 from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
-from echod.memory.policy.draft import ArchivedEntry, EntryChange, PruneDraft, select_archive_file, to_archived_entry
+from echod.memory.policy.draft import EntryChange, PruneDraft
 from echod.memory.policy.pressure import reduce_to_limit
 from echod.memory.policy.scoring import (
     NOISE_LAYERS,
     EntryStatus,
     Facts,
-    ScoreTerms,
     allowed_in_knowledge,
     count_document_lines,
     entry_statuses,
@@ -41,7 +41,7 @@ from echod.memory.policy.scoring import (
     expired_over_limit,
     noise_budget,
 )
-from echod.memory.policy_model import PolicySettings, PruneAction, PruneExtent, Rule
+from echod.memory.policy_model import PolicySettings, PruneAction, PruneExtent, Rule, ScoreTerms
 from echod.memory.text import pluralize
 
 _FEW_LINES = 5

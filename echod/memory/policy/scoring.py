@@ -29,7 +29,7 @@ from echod.memory.forms import find_recurrence
 from echod.memory.identity import entry_ids
 from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Entry, Layer
 from echod.memory.noise import NoiseItem, NoiseJudge, is_routine_summary
-from echod.memory.policy_model import MAX_FUTURE, PolicySettings, PruneAction, Rule
+from echod.memory.policy_model import MAX_FUTURE, PolicySettings, PruneAction, Rule, ScoreTerms
 from echod.memory.prompt_injection import find_injection
 
 EARLIEST_DATE = date(2000, 1, 1)
@@ -72,14 +72,6 @@ class Facts:
 
 
 _UNKNOWN_HISTORY = History()
-
-
-class ScoreTerms(NamedTuple):
-    """The terms of a score, each 0..1."""
-
-    importance: float
-    relevance: float
-    recency: float
 
 
 @dataclass(frozen=True, slots=True)

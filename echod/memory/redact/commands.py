@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from functools import cache
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.redact.plausibility import (
     ValueContext,
     classify_name,
@@ -33,7 +34,7 @@ from echod.memory.redact.spans import Secret, find_all, lower_same_length, witho
 _MAX_COMMAND_LENGTH = 400
 _MIN_TOKEN_LENGTH = 16
 _GAP = r"(?:[ \t]+|[ \t]*\\\n[ \t]*)"
-_COMMAND = re.compile(r"(?:[^\n|;`\uffff\\&]|\\\n?|&(?!&)|\uffff)*+")
+_COMMAND = lazy_pattern(r"(?:[^\n|;`\uffff\\&]|\\\n?|&(?!&)|\uffff)*+")
 _VALUE = (
     r"(?:\"(?P<double>[^\"\n\uffff]{1,128})\"|'(?P<single>[^'\n\uffff]{1,128})'"
     r"|(?P<bare>[^\s\"'`;|&<>()\uffff-][^\s\"'`;|&<>\uffff]{0,127}))"
@@ -237,49 +238,49 @@ _CALLED = frozenset(called for program in _PROGRAMS for called in (program, f"{p
 _BY_PROGRAM = {
     program: tuple(client for client in CLIENT_PATTERNS if program in client.programs) for program in _PROGRAMS
 }
-_WORD_BEFORE = re.compile(r"[\w.:@=-]")
+_WORD_BEFORE = lazy_pattern(r"[\w.:@=-]")
 _SEPARATORS = str.maketrans(dict.fromkeys("`\"'()[]{}<>/,;:$|&!*~%^?+\\", " "))
 # A program without a subcommand that logs in has `-p` for ports and paths.
 _NEEDS_LOGIN = frozenset({"docker", "podman", "buildah", "nerdctl", "crane", "oras", "helm", "az", "oc"})
-_LOGIN_WORD = re.compile(r"\b(?:login|repo add|registry login)\b")
+_LOGIN_WORD = lazy_pattern(r"\b(?:login|repo add|registry login)\b")
 _PIPED = (
-    re.compile(
+    lazy_pattern(
         rf"\becho[ \t]+(?:-n[ \t]+)?[\"']?{_USER}:(?P<bare>[^\s\"'`|\uffff]{{1,128}})"
         r"[\"']?[ \t]*\|[ \t]*(?:sudo[ \t]+)?chpasswd\b"
     ),
-    re.compile(
+    lazy_pattern(
         rf"\b(?:echo|printf)[ \t]+(?:-n[ \t]+|[\"']?%s[\"']?[ \t]+)?{_VALUE}[ \t]*\|[ \t]*"
         r"(?:sudo[ \t]+(?:-S|--stdin)\b|[^\n|\uffff]{1,160}--(?:password-stdin|with-token|passphrase-fd[ =]0|stdin)\b"
         r"|(?:docker|gcloud|wrangler|gh|fly|podman|kubectl)[ \t]+[^\n|\uffff]{0,60}\bsecrets?\b"
         r"|(?:kinit|passwd|smbpasswd|vncpasswd|cryptsetup|pass)\b)"
     ),
-    re.compile(
+    lazy_pattern(
         r"\b(?:chpasswd|passwd|vncpasswd|kinit|sudo|gh|glab|docker|cryptsetup|gpg|wrangler|fly)\b"
         r"[^\n|<\uffff]{0,160}<<<[ \t]*"
         rf"(?:(?<=[ \t<])[\"']?[\w.-]{{1,64}}:(?P<login>[^\s\"'`|\uffff]{{3,128}})|{_VALUE})"
     ),
-    re.compile(
+    lazy_pattern(
         rf"(?:--password-file|\bsecrets?[ \t]{{1,8}}create[ \t]{{1,8}}[^\s<\uffff][^\n<\uffff]{{0,79}})"
         rf"(?:=|[ \t]{{0,8}})<\([ \t]*(?:echo|printf)[ \t]+{_VALUE}"
     ),
 )
 # A login behind an option of a program that is not known, if the password can be nothing else.
-_UNKNOWN_LOGIN = re.compile(
+_UNKNOWN_LOGIN = lazy_pattern(
     r"(?<=[ \t\n])(?:-u|--user|--proxy-user)[ \t=]{1,2}[\"']?[A-Za-z][\w.@-]{0,63}:(?P<bare>[^\s\"'`:/\uffff]{6,128})"
 )
 
 
-_CALL = re.compile(
+_CALL = lazy_pattern(
     r"[a-z]{0,12}[ \t]{0,2}=?[ \t]{0,2}\((?:[ \t\n]{0,8}[^\s,()\uffff]{1,120},){0,2}?"
     r"[ \t\n]{0,8}[bru]?[\"'][^\"'\n\uffff]{1,64}[\"'],[ \t\n]{0,8}[bru]?"
     r"[\"'](?P<bare>[^\"'\s\uffff]{6,128})[\"'][ \t]{0,2}[,)]"
 )
 _CALLED_WORDS = ("auth", "login", "credential", "connect", "getconnection", "pdo")
-_SECURE_STRING = re.compile(
+_SECURE_STRING = lazy_pattern(
     r"convertto-securestring[ \t]{1,2}(?:-string[ \t]{1,2})?[\"'](?P<bare>[^\"'\n\uffff]{1,128})[\"']"
 )
 # - name: DB_PASSWORD, value: ...; <entry key="password">...</entry>
-_PAIR = re.compile(
+_PAIR = lazy_pattern(
     r"(?:name|key)\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?(?P<name>[\w.:/-]{2,64})\\?[\"']?"
     r"(?:[ \t]{0,4}[,;]?[ \t]{0,4}\n?[ \t>]{0,24}\\?[\"']?value\\?[\"']?[ \t]{0,4}[:=][ \t]{0,4}\\?[\"']?"
     r"(?P<value>[^\s\"'<>,;}\\\uffff]{3,256})|[ \t]{0,2}>[ \t\n]{0,8}(?:<value>)?(?P<text>[^<\s\uffff]{3,256})</)",

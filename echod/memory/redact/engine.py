@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 
+from echod.lazy import lazy_pattern
 from echod.memory.redact.commands import find_command_credentials
 from echod.memory.redact.layouts import find_layout_secrets, find_named_secrets
 from echod.memory.redact.patterns import (
@@ -37,15 +38,15 @@ _SECRET_FINDERS = (
 # work linear for a text that was made to uncover one secret in each pass.
 _MAX_PASSES = 8
 
-_EVIDENCE = re.compile(
+_EVIDENCE = lazy_pattern(
     r"^(?P<indent>[ \t>]{0,8})(?:[-*+][ \t]+)?\*{0,2}evidence\*{0,2}[ \t]*:.*(?:\n[ \t]+\S.*)*",
     re.IGNORECASE | re.MULTILINE,
 )
-_EMAIL_ADDRESS = re.compile(
+_EMAIL_ADDRESS = lazy_pattern(
     r"(?<![A-Za-z0-9._%+-])(?!git@)[A-Za-z0-9._%+-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}"
     r"(?!(?:png|jpe?g|gif|svg|webp|ico|css|js|ts)\b)[A-Za-z]{2,24}(?![A-Za-z0-9-])"  # icon@2x.png
 )
-_ABOUT_EMAIL = re.compile(
+_ABOUT_EMAIL = lazy_pattern(
     r"\b(?:e-?mails?|mail(?:s|er|ers|box|boxes|ing|to)?|smtp|imap|pop3|inbox|recipients?|dkim|spf|dmarc|mime|newsletters?)\b",
     re.IGNORECASE,
 )

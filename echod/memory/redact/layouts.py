@@ -11,6 +11,7 @@ import re
 import string
 from collections.abc import Iterator, Sequence
 
+from echod.lazy import lazy_pattern
 from echod.memory.redact.plausibility import (
     NameStrength,
     SecretName,
@@ -29,29 +30,31 @@ from echod.memory.redact.plausibility import (
 )
 from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
-_NETRC_WORD = re.compile(r"(?<![\w-])(?:machine[ \t\n>]{1,8}[\w.:-]{1,253}|default)(?=[ \t\n])")
-_NETRC_FIELDS = re.compile(
+_NETRC_WORD = lazy_pattern(r"(?<![\w-])(?:machine[ \t\n>]{1,8}[\w.:-]{1,253}|default)(?=[ \t\n])")
+_NETRC_FIELDS = lazy_pattern(
     r"(?:[ \t>]{0,16}(?:\n[ \t>*-]{0,16}){0,2}(?<=[\s>*-])"
     r"(?:login|user|account|port|protocol)[ \t]{1,8}[^\s\uffff]{1,128}){0,4}"
     r"[ \t>]{0,16}(?:\n[ \t>*-]{0,16}){0,2}(?<=[\s>*-])password[ \t]{1,8}[\"']?(?P<value>[^\s\"'`\uffff]{1,128})"
 )
-_PGPASS = re.compile(
+_PGPASS = lazy_pattern(
     r"(?:^[ \t>*-]{0,8}`?|`)[\w.*-]{1,253}:(?:\d{2,5}|\*):[\w*-]{1,63}:[\w*.-]{1,63}:"
     r"(?P<value>[^\s:`\"'/\uffff]{4,128})(?:`|[ \t\r]*$)",
     re.MULTILINE,
 )
-_COOKIE_HEADER = re.compile(r"cookie\\?[\"']?\]?[ \t]{0,2}[:=,(][ \t]{0,2}[bf]?\\?[\"'`]?(?=[\w.-]{1,64}=)")
-_COOKIE_OPTION = re.compile(r"(?:-b|--cookie)[ \t=]{1,2}[\"']?(?=[\w.-]{1,64}=)")
-_COOKIE = re.compile(r"[ \t]{0,2}(?P<name>[\w.-]{1,64})=(?P<value>[^\s;\"'`\\,\uffff]{0,512}+)(?:;|$|(?=[\"'`\s\\,]))")
+_COOKIE_HEADER = lazy_pattern(r"cookie\\?[\"']?\]?[ \t]{0,2}[:=,(][ \t]{0,2}[bf]?\\?[\"'`]?(?=[\w.-]{1,64}=)")
+_COOKIE_OPTION = lazy_pattern(r"(?:-b|--cookie)[ \t=]{1,2}[\"']?(?=[\w.-]{1,64}=)")
+_COOKIE = lazy_pattern(
+    r"[ \t]{0,2}(?P<name>[\w.-]{1,64})=(?P<value>[^\s;\"'`\\,\uffff]{0,512}+)(?:;|$|(?=[\"'`\s\\,]))"
+)
 _MAX_COOKIES = 24
 _SESSION_COOKIES = (
     "jsessionid=", "phpsessid=", "asp.net_sessionid=", "connect.sid=", "laravel_session=", "sessionid=", "sid=",
     "rack.session=", "_session=", "_session_id=", ".aspnetcore.session=", ".aspnetcore.cookies=",
     ".aspnetcore.identity.application=", "_logged_in=", ".aspxauth=", "session-token=",
 )  # fmt: skip
-_COOKIE_VALUE = re.compile(r"[^\s;\"'`\\,&)\uffff]{16,512}")
-_SUFFIXED_COOKIE = re.compile(r"wordpress_(?:logged_in|sec)_\w{1,64}=(?P<value>[^\s;\"'`\\,&)\uffff]{16,512})")
-_WORD_BEFORE = re.compile(r"\w")
+_COOKIE_VALUE = lazy_pattern(r"[^\s;\"'`\\,&)\uffff]{16,512}")
+_SUFFIXED_COOKIE = lazy_pattern(r"wordpress_(?:logged_in|sec)_\w{1,64}=(?P<value>[^\s;\"'`\\,&)\uffff]{16,512})")
+_WORD_BEFORE = lazy_pattern(r"\w")
 _PUBLIC_COOKIES = frozenset(
     ["path", "domain", "expires", "max-age", "samesite", "priority", "version", "lang", "locale", "theme",
     "consent", "currency", "country", "timezone", "tz", "_ga", "_gid"]
@@ -60,7 +63,7 @@ _MIN_COOKIE_LENGTH = 12
 _MIN_HEX_COOKIE_LENGTH = 20
 
 # root:password@tcp(db:3306)/shop, app:password@db.example.org:5432
-_LOGIN_AT_HOST = re.compile(
+_LOGIN_AT_HOST = lazy_pattern(
     r"(?<![\w.:/@%+$~-])(?P<user>[A-Za-z_][\w.-]{0,63}):(?P<value>[^\s:@\"'`<>"
     r"|/\\(){}\uffff][^\s@\"'`<>|\\\uffff]{2,127})@"
     r"(?P<host>(?:tcp|tcp4|tcp6|unix|udp)\(|(?:\d{1,3}\.){3}\d{1,3}(?![\d.])|localhost\b|\[[0-9a-f:]{2,39}\]"
@@ -73,18 +76,18 @@ _NO_USERS = frozenset(
     "alpine", "ubuntu", "debian", "nginx", "redis", "postgres", "mysql", "catalog", "actions", "bitbucket",
     "tag", "ref", "xmpp", "matrix", "user", "users"]
 )  # fmt: skip
-_ORACLE_THIN = re.compile(r"jdbc:oracle:(?:thin|oci):[\w$#]{1,30}/(?P<value>[^\s\"'@/`\uffff]{1,64})@")
+_ORACLE_THIN = lazy_pattern(r"jdbc:oracle:(?:thin|oci):[\w$#]{1,30}/(?P<value>[^\s\"'@/`\uffff]{1,64})@")
 
-_TABLE_RULE = re.compile(
+_TABLE_RULE = lazy_pattern(
     r"^[ \t>]{0,8}+\|?+[ \t]*+:?+-++:?+[ \t]*+(?:\|[ \t]*+:?+-++:?+[ \t]*+)*+\|?+[ \t\r]*+$", re.MULTILINE
 )
 _MAX_TABLE_LINE = 4_000
-_LOGIN_COLUMNS = re.compile(r"\b(?:user(?:name)?|login|account|e-?mail|host|server|name)\b", re.IGNORECASE)
-_SEPARATED_HEAD = re.compile(
+_LOGIN_COLUMNS = lazy_pattern(r"\b(?:user(?:name)?|login|account|e-?mail|host|server|name)\b", re.IGNORECASE)
+_SEPARATED_HEAD = lazy_pattern(
     r"^[\w.-]{1,30}(?P<separator>[,;\t])[\w. -]{1,30}(?:(?P=separator)[\w. -]{1,30}){0,20}$", re.MULTILINE
 )
 _MAX_LOGIN_DISTANCE = 60
-_PROSE_LOGIN = re.compile(
+_PROSE_LOGIN = lazy_pattern(
     r"(?<![\w./:@-])[A-Za-z][\w.@-]{0,63}[`\"']?(?:[ \t]?/[ \t]?"
     r"|:[ \t]?)[`\"']?(?P<value>[^\s`\"'/:,;()<>|\uffff]{6,64})"
 )
@@ -98,7 +101,7 @@ _FOREIGN_WORDS = (
     "\u0643\u0644\u0645\u0629 \u0627\u0644\u0645\u0631\u0648\u0631", "\u05e1\u05d9\u05e1\u05de\u05d4",
     "\u0e23\u0e2b\u0e31\u0e2a\u0e1c\u0e48\u0e32\u0e19", "\u092a\u093e\u0938\u0935\u0930\u094d\u0921",
 )  # fmt: skip
-_FOREIGN_VALUE = re.compile(
+_FOREIGN_VALUE = lazy_pattern(
     r"[*_`]{0,2}[ \t]{0,2}(?:[:=\uff1a]|\b(?:ist|lautet|es|est|\u00e9"
     r"|\u00e8|is|jest|\u00e4r|er|je)\b|\u662f|\u4e3a|\u306f|\ub294|\u2014)"
     r"[*_]{0,2}[ \t]{0,2}[`\"']?(?P<value>[^\s`\"',;()<>|\uffff]{6,64})"
@@ -294,10 +297,12 @@ def _cells(line: str) -> list[tuple[int, int]]:
 
 
 _NAME_STEMS = ("passw", "passphrase", "pwd", "_pass", "-pass", "secret", "token", "credential", "key")
-_SHORT_NAME = re.compile(r"(?:(?<![\w.-])(?:pass|pw|psk)|(?:(?<=[a-z])|(?<=_))pass)(?=\\?[\"'`*_]{0,4}[ \t]{0,4}[:=|])")
+_SHORT_NAME = lazy_pattern(
+    r"(?:(?<![\w.-])(?:pass|pw|psk)|(?:(?<=[a-z])|(?<=_))pass)(?=\\?[\"'`*_]{0,4}[ \t]{0,4}[:=|])"
+)
 _NAME_CHARACTERS = string.ascii_letters + string.digits + "_-."
 _MAX_NAME_PREFIX = 48
-_NAME_SUFFIX = re.compile(r"[A-Za-z0-9_-]{0,40}")
+_NAME_SUFFIX = lazy_pattern(r"[A-Za-z0-9_-]{0,40}")
 
 _VALUE = r"""
     (?P<value>
@@ -308,7 +313,7 @@ _VALUE = r"""
       | (?:[^\s"'`<;&|\uffff]{1,64}+ | <(?![/A-Za-z]) | &(?![\w.-]{1,32}=) | ;(?!\s|[\w ]{1,32}=|$)){1,3}+
     )
 """
-_ASSIGNMENT = re.compile(
+_ASSIGNMENT = lazy_pattern(
     rf"""
     (?: >                                                # <password>...</password>
       | </(?:td|th|dt|b|strong|code|span)>[ \t]{{0,4}}<(?:td|dd|span|code|b)\b[^<>\n\uffff]{{0,40}}>
@@ -324,33 +329,33 @@ _ASSIGNMENT = re.compile(
     re.VERBOSE,
 )
 _ASSIGNMENT_OPERATORS = frozenset({":", "=", ":=", "=>", "->", "|", None})
-_OPTION_VALUE = re.compile(rf"[ \t]{{1,4}}(?!-){_VALUE}", re.VERBOSE)
-_PROSE_VALUE = re.compile(
+_OPTION_VALUE = lazy_pattern(rf"[ \t]{{1,4}}(?!-){_VALUE}", re.VERBOSE)
+_PROSE_VALUE = lazy_pattern(
     r"""[ \t]{1,2}(?:(?:for|of|in|with|value|called|named|the|a|an|from|by)[ \t]{1,2}){0,3}
         (?P<value> "[^"\s\uffff]{4,256}+" | '[^'\s\uffff]{4,256}+' | `[^`\s\uffff]{4,256}+`
                  | [(\[]?[A-Za-z0-9_\-+/=.~]{20,256}+ )
         (?![ \t]*:)""",
     re.VERBOSE,
 )
-_PROSE_PASSWORD = re.compile(r"[ \t]{1,2}(?P<value>[^\s\"'`,;()<>|/\uffff]{8,64})(?=[ \t]|[.,;)`]?(?:\s|$))")
-_FIELD_START = re.compile(
+_PROSE_PASSWORD = lazy_pattern(r"[ \t]{1,2}(?P<value>[^\s\"'`,;()<>|/\uffff]{8,64})(?=[ \t]|[.,;)`]?(?:\s|$))")
+_FIELD_START = lazy_pattern(
     r"(?:[\s>*+|\"'`{\[#-]|(?:export|set|env|ENV|ARG|const|let|var|val|final|static|String|local)[ \t])*"
 )
-_FIELD_END = re.compile(r"[ \t\r]*(?:$|[#|;&`}]|//|</|-{1,2}[A-Za-z]|\\?[\"'])", re.MULTILINE)
-_NEXT_FIELD = re.compile(r",(?=\s|$|[\w\"']+[:=])")
-_OPENER = re.compile(r"[(\[{]")
-_CLOSER = re.compile(r"[)\]}](?=[)\]},;.:*\s]|$)")
-_VALUE_REST = re.compile(r"[^\s\"'`<;&|,)\]}\uffff]*")
+_FIELD_END = lazy_pattern(r"[ \t\r]*(?:$|[#|;&`}]|//|</|-{1,2}[A-Za-z]|\\?[\"'])", re.MULTILINE)
+_NEXT_FIELD = lazy_pattern(r",(?=\s|$|[\w\"']+[:=])")
+_OPENER = lazy_pattern(r"[(\[{]")
+_CLOSER = lazy_pattern(r"[)\]}](?=[)\]},;.:*\s]|$)")
+_VALUE_REST = lazy_pattern(r"[^\s\"'`<;&|,)\]}\uffff]*")
 _ANY_VALUE_STRENGTHS = frozenset({NameStrength.PASSPHRASE, NameStrength.PASSWORD})
 _QUOTES = "\"'`"
-_LOGIN_BEFORE = re.compile(r"(?i)(?:\b|_)(?:user(?:name)?|login|admin|root|account|uid|e-?mail)\b[^\n\uffff]*\Z")
+_LOGIN_BEFORE = lazy_pattern(r"(?i)(?:\b|_)(?:user(?:name)?|login|admin|root|account|uid|e-?mail)\b[^\n\uffff]*\Z")
 _MAX_DEFAULT_DISTANCE = 200  # characters between a name and the default of its value
 _MIN_DEFAULT_LENGTH = 6
-_EXPANSION = re.compile(r"[\"'`]?[$#]\{\{?[ \t]*[\w.]{1,64}:[-=?]?(?P<value>[^\s}\"'`$\uffff]{1,128})\}")
-_REFERENCE_START = re.compile(
+_EXPANSION = lazy_pattern(r"[\"'`]?[$#]\{\{?[ \t]*[\w.]{1,64}:[-=?]?(?P<value>[^\s}\"'`$\uffff]{1,128})\}")
+_REFERENCE_START = lazy_pattern(
     r"!?[\w.$@:]{0,80}(?:\.|\(|\[|->|\?\.)|\$?[A-Za-z_]\w{0,63}[ \t]{1,2}(?:\|\||\?\?|\?:|or\b)|[$%]\{"
 )
-_DEFAULT = re.compile(
+_DEFAULT = lazy_pattern(
     r"(?:\|\||\?\?|\?:|//|\bor|\belse|,[ \t]{0,2}(?:default[ \t]{0,2}[=:])?|\{)[ \t]{0,4}[bru]?"
     r"[\"'`](?P<value>[^\"'`\n\s\uffff]{1,128})[\"'`](?=[ \t]{0,4}(?:[;,)}\]]|$|#|//|\n))",
     re.MULTILINE,

@@ -27,6 +27,7 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.redact.plausibility import (
     has_mixed_run,
     is_code,
@@ -41,22 +42,22 @@ from echod.memory.redact.plausibility import (
 from echod.memory.redact.spans import Secret, find_all, lower_same_length, without_overlaps
 
 _JWT = r"[A-Za-z0-9_-]{8,2000}+\.[A-Za-z0-9_-]{8,8000}+\.[A-Za-z0-9_-]*"
-_WORD_BEFORE = re.compile(r"[A-Za-z0-9]")
-_AUTHORITY = re.compile(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
+_WORD_BEFORE = lazy_pattern(r"[A-Za-z0-9]")
+_AUTHORITY = lazy_pattern(r"[^\s/?#\"'`<>|\\\uffff]{1,512}")
 _MIN_URL_TOKEN_LENGTH = 16
 _MIN_TOKEN_LENGTH = 6
 _MIN_WORD_TOKEN_LENGTH = 16
 _TOKEN = rf"(?P<value>[A-Za-z0-9._~+/=:-]{{{_MIN_TOKEN_LENGTH},2048}})"
 _ARGUMENT = r"(?P<value>[^\s\"'`\uffff]{1,128})"
 _ENCODED = r"(?P<value>[A-Za-z0-9+/_.-]{8,1024}={0,2})"
-_RFC_NUMBER = re.compile(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
-_ALPHANUMERIC_RUN = re.compile(r"[A-Za-z0-9]+")
+_RFC_NUMBER = lazy_pattern(r"[A-Z]{2,5}-?[0-9]{1,5}")  # RFC6750
+_ALPHANUMERIC_RUN = lazy_pattern(r"[A-Za-z0-9]+")
 _HEADER = r"authorization\\?[\"'\]]{0,3}[ \t]{0,4}[:=,][ \t]{0,4}[bf]?\\?[\"'`]?"
 # The lines of a key are separated by line breaks, and by what quoting adds: blanks, `>`, string quotes, `+`, `\`.
 _SPACING = r"[\s\"'\\>+,|]"
 _LABEL = r"(?:[A-Z0-9]{1,12}[ ]){0,4}PRIVATE[ ]KEY(?:[ ]BLOCK)?[ ]?-{4,5}"
 _LINE = r"[A-Za-z0-9+/=]{16,}+"
-_PRIVATE_KEY_BLOCK = re.compile(
+_PRIVATE_KEY_BLOCK = lazy_pattern(
     rf"""-{{4,5}}[ ]?BEGIN[ ]{_LABEL}
         (?:{_SPACING}{{1,64}}[A-Z][A-Za-z0-9-]{{1,30}}:[ ][^\n\uffff]{{0,120}}(?=\n)){{0,8}}    # Proc-Type: 4,ENCRYPTED
         (?P<body>(?:{_SPACING}{{0,64}}{_LINE})++)
@@ -64,7 +65,7 @@ _PRIVATE_KEY_BLOCK = re.compile(
     """,
     re.VERBOSE,
 )
-_KEY_LINE = re.compile(_LINE)
+_KEY_LINE = lazy_pattern(_LINE)
 # Characters of base64. The smallest private key (Ed25519, 48 bytes) has 64; fewer are a placeholder.
 _MIN_KEY_CHARACTERS = 56
 
@@ -84,7 +85,7 @@ def _token(kind: str, prefixes: str, rest: str) -> TokenPattern:
 
 def _fixed_length_token(kind: str, prefixes: str, rest: str) -> TokenPattern:
     """Return a form of one length. Every text of that form is taken, whatever its characters."""
-    return TokenPattern(kind, tuple(prefixes.split()), re.compile(rf"(?>{rest})(?![A-Za-z0-9_])"))
+    return TokenPattern(kind, tuple(prefixes.split()), lazy_pattern(rf"(?>{rest})(?![A-Za-z0-9_])"))
 
 
 TOKEN_PATTERNS = (
@@ -228,7 +229,7 @@ def _is_basic_login(value: str) -> bool:
 def _credential_pattern(
     kind: str, keywords: tuple[str, ...], pattern: str, accepts: Callable[[str], bool]
 ) -> CredentialPattern:
-    return CredentialPattern(kind, keywords, re.compile(pattern, re.IGNORECASE), accepts)
+    return CredentialPattern(kind, keywords, lazy_pattern(pattern, re.IGNORECASE), accepts)
 
 
 CREDENTIAL_PATTERNS = (
@@ -347,8 +348,8 @@ _ENCODED_KEY = (
     "|BQR1AgUFJJVkFUR)"
 )
 _CROSSED_OUT = r"(?![A-Za-z0-9_-]{0,12}[xX]{6})"
-_VENDORS_WORD_BEFORE = re.compile(r"[A-Za-z0-9]")
-_TOKEN_BEFORE = re.compile(r"[A-Za-z0-9_.~-]")
+_VENDORS_WORD_BEFORE = lazy_pattern(r"[A-Za-z0-9]")
+_TOKEN_BEFORE = lazy_pattern(r"[A-Za-z0-9_.~-]")
 
 # The kind, the prefixes, and the pattern of the rest, which must not end within a longer word.
 PREFIXED_FORMS: tuple[tuple[str, str, str], ...] = (

@@ -12,7 +12,9 @@ from enum import Enum, auto
 from functools import lru_cache
 from typing import NamedTuple
 
-_NAME_PIECE = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
+from echod.lazy import lazy_pattern
+
+_NAME_PIECE = lazy_pattern(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|[0-9]+")
 _PASSWORD_ENDINGS = ("password", "passwd", "passwort", "pwd")
 _KEY_COMPOUNDS = ("apikey", "secretkey", "accesskey", "privatekey", "authkey", "signingkey", "encryptionkey")
 
@@ -183,11 +185,11 @@ def _kind_of_key(last: str, qualifier: str, pieces: list[str]) -> str:
     return "aws-secret-key" if "aws" in pieces and "secret" in pieces else "api-key"
 
 
-_FILLER = re.compile(r"[xX*.•_-]*|(.)\1*", re.DOTALL)
-_MASKED = re.compile(r"[xX]{6}|\*{3}|\.{3}")
-_MASK_RUN = re.compile(r"x{2,}|0{3,}")
+_FILLER = lazy_pattern(r"[xX*.•_-]*|(.)\1*", re.DOTALL)
+_MASKED = lazy_pattern(r"[xX]{6}|\*{3}|\.{3}")
+_MASK_RUN = lazy_pattern(r"x{2,}|0{3,}")
 
-_REFERENCE = re.compile(
+_REFERENCE = lazy_pattern(
     r"""\$[({\[]                        # $(cat file), ${TOKEN}
       | \$[A-Z_]+[0-9]?$ | \$[a-z_]+$   # $TOKEN, $token
       | \{\{ | \{%                      # {{ token }}
@@ -200,31 +202,31 @@ _REFERENCE = re.compile(
     re.VERBOSE,
 )
 _NAME = r"[A-Za-z_$][\w$]*(?:(?:\?\.|::|->|\.)[A-Za-z_$][\w$]*)"
-_CODE = re.compile(
+_CODE = lazy_pattern(
     rf"""(?:await|new|lambda|async|not)$
       | !?{_NAME}*[(]                   # getToken(, db.secrets.get(
       | {_NAME}*\[["'\w]*\]?            # os.environ["TOKEN"], argv[1]
     """,
     re.VERBOSE,
 )
-_ATTRIBUTE = re.compile(rf"{_NAME}+[,;!]*")  # process.env.TOKEN, config?.token
-_ENVIRONMENT = re.compile(  # places of settings, whatever the name of the setting
+_ATTRIBUTE = lazy_pattern(rf"{_NAME}+[,;!]*")  # process.env.TOKEN, config?.token
+_ENVIRONMENT = lazy_pattern(  # places of settings, whatever the name of the setting
     r"(?:process\.env|import\.meta\.env|os\.environ|Deno\.env|Bun\.env|ENV|env|secrets|vars|config|settings|cfg|args|opts"
     r"|options|params|props|self|this|data|local|var|module|each)(?:\.|\?\.|\[)[\w.?\"'\]\[]+[,;!)]*"
 )
-_DIGIT_LETTER = re.compile(r"[0-9][A-Za-z]")
-_CONSTANT = re.compile(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
-_UUID = re.compile(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
-_UUID_INSIDE = re.compile(r"(?<![0-9A-Za-z])" + _UUID.pattern + r"(?![0-9A-Za-z])")
-_HEX = re.compile(r"(?:0x)?[0-9a-fA-F]+")
-_HEX_INSIDE = re.compile(r"(?<![0-9A-Za-z])[0-9a-fA-F]+(?![0-9A-Za-z])")
-_DIGEST = re.compile(
+_DIGIT_LETTER = lazy_pattern(r"[0-9][A-Za-z]")
+_CONSTANT = lazy_pattern(r"[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+")
+_UUID = lazy_pattern(r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}")
+_UUID_INSIDE = lazy_pattern(r"(?<![0-9A-Za-z])" + _UUID.pattern + r"(?![0-9A-Za-z])")
+_HEX = lazy_pattern(r"(?:0x)?[0-9a-fA-F]+")
+_HEX_INSIDE = lazy_pattern(r"(?<![0-9A-Za-z])[0-9a-fA-F]+(?![0-9A-Za-z])")
+_DIGEST = lazy_pattern(
     r"(?i)(?:sha-?(?:1|224|256|384|512)|md5|blake[23][bs]?)[:=_-]|ssh-|ecdsa-|age1|\$2[aby]\$|\$argon2"
 )
-_SCHEME = re.compile(r"[a-z][a-z0-9+.-]{1,20}://")
-_PATH = re.compile(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]|(?:[\w.-]+/)+[\w.-]*$|[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}$")
-_WORD = re.compile(r"[A-Za-z]+(?:[-_.'/][A-Za-z]+)*[.,;:!?]*")
-_ALGORITHM_OR_VERSION = re.compile(
+_SCHEME = lazy_pattern(r"[a-z][a-z0-9+.-]{1,20}://")
+_PATH = lazy_pattern(r"(?:~|\.{1,2})?/|[A-Za-z]:[\\/]|(?:[\w.-]+/)+[\w.-]*$|[\w-]+(?:\.[\w-]+)*\.[a-z]{1,5}$")
+_WORD = lazy_pattern(r"[A-Za-z]+(?:[-_.'/][A-Za-z]+)*[.,;:!?]*")
+_ALGORITHM_OR_VERSION = lazy_pattern(
     r"""(?: 1password | argon2(?:id?|d)? | bcrypt | scrypt | pbkdf2 | hmac | sha-?[0-9]+ | aes-?[0-9]+ | rsa-?[0-9]*
           | md5 | ed25519 | base-?(?:32|58|64) | oauth-?2?(?:\.[01])? | utf-?8(?:mb[34])? | [hrep]s(?:256|384|512)
           | oidc | 2fa | mfa | totp | sha[0-9]{1,3}crypt | crc32 | x509 | pkcs[0-9]{1,2} | tls-?1\.[0-3] | https?[12]
@@ -237,16 +239,16 @@ _ALGORITHM_OR_VERSION = re.compile(
     """,
     re.VERBOSE,
 )
-_NUMBERED_WORD = re.compile(r"(?P<word>[a-z]+(?:_[a-z]+){0,3})[-_#]?[0-9]{1,2}")
-_PIECE = re.compile(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
-_SEGMENT = re.compile(r"[A-Za-z0-9]+")
-_CONSONANTS = re.compile(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
+_NUMBERED_WORD = lazy_pattern(r"(?P<word>[a-z]+(?:_[a-z]+){0,3})[-_#]?[0-9]{1,2}")
+_PIECE = lazy_pattern(r"[A-Z]?[a-z]+|[A-Z]+|[0-9]+")
+_SEGMENT = lazy_pattern(r"[A-Za-z0-9]+")
+_CONSONANTS = lazy_pattern(r"(?i)[bcdfghjklmnpqrstvwxz]{6}")
 _MAX_PLACEHOLDER_LENGTH = 64
 # Mean length of the runs of one kind (lower case, upper case, digits) in a value. In words and identifiers the kind
 # changes every four characters or more, in random text every two (measured on memory files and on generated tokens).
 _MAX_RANDOM_PIECE_LENGTH = 3.4
-_IDENTIFIER = re.compile(r"[A-Za-z]+(?:_[A-Za-z]+)*")
-_NAME_WITH_NUMBER = re.compile(r"[a-z]+(?:_[a-z]+)*[0-9]{0,3}")  # page_width2
+_IDENTIFIER = lazy_pattern(r"[A-Za-z]+(?:_[A-Za-z]+)*")
+_NAME_WITH_NUMBER = lazy_pattern(r"[a-z]+(?:_[a-z]+)*[0-9]{0,3}")  # page_width2
 _CODE_NOUNS = word_set("""
     procedure schema field input handler resolver validator type string mutation query function callback
     component control
@@ -254,9 +256,9 @@ _CODE_NOUNS = word_set("""
     value name key id store config helper util utils class enum const mock stub fixture factory provider context action
     reducer selector strategy policy rule rules regex pattern placeholder attribute column prompt dialog modal variable
 """)
-_ULID = re.compile(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
+_ULID = lazy_pattern(r"[0-7][0-9A-HJKMNP-TV-Z]{25}")
 # A piece that can be spoken: a vowel, and no long run of consonants or of vowels.
-_PRONOUNCEABLE = re.compile(
+_PRONOUNCEABLE = lazy_pattern(
     r"(?i)(?=[a-z]{0,24}[aeiouy])(?![a-z]{0,24}(?:[bcdfghjklmnpqrstvwxz]{5}|[aeiou]{4}|[jqx][bcdfghjklmnpqrstvwxz]))"
     r"[a-z]{3,24}"
 )
@@ -269,7 +271,7 @@ _MIN_WORD_SHARE = 0.65
 _MIN_RANDOM_NUMBERS = 3  # words are followed by a number or two (`q1v2`), hardly ever by a third
 _MIN_RANDOM_LENGTH = 8
 _MIN_RANDOM_RUN_LENGTH = 10  # a shorter random run without separators may as well be an abbreviation with a number
-_WORD_AND_NUMBER = re.compile(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
+_WORD_AND_NUMBER = lazy_pattern(r"[A-Za-z]*[a-z][_.-]?[0-9]{3,6}")  # Winter_2026; not SEC-001, not step-2
 _SYMBOLS = frozenset("!@#$%^&*+?~=")
 _MIN_SECRET_LENGTH = 8
 _MIN_LENGTH = {

@@ -7,12 +7,12 @@ places of a text that deserve a rule's closer look, at the speed of substring se
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.text import normalize_characters
 
 _DOTTED_I = "\u0130"  # the one character whose lower case is longer than itself
@@ -20,10 +20,10 @@ _DOTTED_I = "\u0130"  # the one character whose lower case is longer than itself
 MASK = "\uffff"
 """Replaces a character that no rule may match or look through (a Unicode noncharacter)."""
 
-_MARKER = re.compile(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
+_MARKER = lazy_pattern(r"\[REDACTED:[A-Za-z_-]{1,32}\]")
 # Signs that editors and word processors write where a rule expects the plain one. Each is one character.
 _TYPOGRAPHY = {"\u00a0": " ", "\u201c": '"', "\u201d": '"', "\u201e": '"', "\u2018": "'", "\u2019": "'", "\u201a": "'"}
-_ESCAPED_BREAK = re.compile(r"\\[nrt]")
+_ESCAPED_BREAK = lazy_pattern(r"\\[nrt]")
 
 
 class Secret(NamedTuple):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from echod.lazy import lazy_pattern
 from echod.memory.reports.model import (
     HEADING,
     ITEM,
@@ -23,19 +24,19 @@ from echod.memory.reports.model import (
     safe_path,
 )
 
-_RESOLVED: Final = re.compile(r"<!--\s*RESOLVED:(?P<id>[\w-]{1,64}):(?P<status>[A-Z_]{1,40})\s*-->")
-_RESOLVED_END: Final = re.compile(r"<!--\s*/RESOLVED\b[^>]{0,100}-->")
-_RESOLVED_HEADING: Final = re.compile(r"\[?(?P<id>[A-Za-z][A-Za-z0-9]*(?:-[A-Z0-9]+)+)\]?\s*:?\s*(?P<title>.*)")
-_VERDICT: Final = re.compile(r"<!--\s*VERDICT\s+(?P<attributes>[^>]{0,400}?)-->")
-_ATTRIBUTE: Final = re.compile(r"\b(\w+)=\"([^\"]*)\"")
-_LABEL: Final = re.compile(
+_RESOLVED: Final = lazy_pattern(r"<!--\s*RESOLVED:(?P<id>[\w-]{1,64}):(?P<status>[A-Z_]{1,40})\s*-->")
+_RESOLVED_END: Final = lazy_pattern(r"<!--\s*/RESOLVED\b[^>]{0,100}-->")
+_RESOLVED_HEADING: Final = lazy_pattern(r"\[?(?P<id>[A-Za-z][A-Za-z0-9]*(?:-[A-Z0-9]+)+)\]?\s*:?\s*(?P<title>.*)")
+_VERDICT: Final = lazy_pattern(r"<!--\s*VERDICT\s+(?P<attributes>[^>]{0,400}?)-->")
+_ATTRIBUTE: Final = lazy_pattern(r"\b(\w+)=\"([^\"]*)\"")
+_LABEL: Final = lazy_pattern(
     r"^[^\S\n]*(?:[-*]\s+)?\*\*(?P<name>[A-Za-z ]{1,30}?):?\*\*:?[ \t]*(?P<value>.*)$", re.MULTILINE
 )
-_SUBJECT: Final = re.compile(r"^(?:TOME:|\*\*TOME:?\*\*:?)[ \t]*`?(?P<path>[^\s`]{1,500})", re.MULTILINE)
-_GAP: Final = re.compile(r"\s{0,3}[-*]\s+\[ \]\s+(?P<text>.+)")
-_SECTION_OF_GAP: Final = re.compile(r"\(from section:\s*(?P<section>[^)]{0,200})\)\s*$")
-_TASK: Final = re.compile(r"Task\s+#?(?P<number>[\w.-]+):\s*(?P<subject>.+)", re.IGNORECASE)
-_BULLET: Final = re.compile(r"\s{0,3}[-*]\s+(?P<text>.+)")
+_SUBJECT: Final = lazy_pattern(r"^(?:TOME:|\*\*TOME:?\*\*:?)[ \t]*`?(?P<path>[^\s`]{1,500})", re.MULTILINE)
+_GAP: Final = lazy_pattern(r"\s{0,3}[-*]\s+\[ \]\s+(?P<text>.+)")
+_SECTION_OF_GAP: Final = lazy_pattern(r"\(from section:\s*(?P<section>[^)]{0,200})\)\s*$")
+_TASK: Final = lazy_pattern(r"Task\s+#?(?P<number>[\w.-]+):\s*(?P<subject>.+)", re.IGNORECASE)
+_BULLET: Final = lazy_pattern(r"\s{0,3}[-*]\s+(?P<text>.+)")
 _FAILED: Final = frozenset({"failed", "error", "interrupted"})
 _UNMET: Final = {"MISSING": FindingSeverity.P2, "DEVIATED": FindingSeverity.P2, "PARTIAL": FindingSeverity.P3}
 _ON_PURPOSE: Final = frozenset({"INTENTIONAL", "EXCLUDED", "FALSE_POSITIVE"})

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,6 +19,7 @@ from datetime import date
 from functools import lru_cache
 from typing import Final, NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.reports.model import FindingSeverity, Status
 from echod.memory.similarity import fold, jaccard, stem, tokenize
 
@@ -43,7 +43,7 @@ _MIN_SHARED_WORDS: Final = 2
 _MIN_WORD_LENGTH: Final = 3
 _MAX_CANDIDATES: Final = 64
 _TITLE_CACHE_SIZE: Final = 8_192
-_FILE_NAME: Final = re.compile(r"[\w./-]{1,400}\.[A-Za-z]{1,5}\b")
+_FILE_NAME: Final = lazy_pattern(r"[\w./-]{1,400}\.[A-Za-z]{1,5}\b")
 _COMMON: Final = frozenset(
     [
         "the", "and", "for", "with", "from", "not", "but", "its", "are", "was", "has", "use", "using", "add", "fix",

@@ -7,6 +7,8 @@ from datetime import date
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from echod.lazy import lazy_pattern
+
 MAX_ITEMS: Final = 2_000
 """Findings, resolutions and rejections of one document. The rest of a longer one is not read, and that is reported."""
 
@@ -118,21 +120,21 @@ class Report(NamedTuple):
     rejections: tuple[Rejection, ...] = ()
 
 
-HEADING: Final = re.compile(r"[ ]{0,3}(?P<level>#{1,6})[ \t]+(?P<text>\S(?:.*[^ \t#])?)[ \t#]*$")
-ITEM: Final = re.compile(
+HEADING: Final = lazy_pattern(r"[ ]{0,3}(?P<level>#{1,6})[ \t]+(?P<text>\S(?:.*[^ \t#])?)[ \t#]*$")
+ITEM: Final = lazy_pattern(
     r"\s{0,3}(?:[-*]\s+(?:\[[ xX]\]\s+)?)?\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*\n]*)\*\*(?P<rest>.*)"
 )
-_SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._\-/@+ ()\[\]]+")
-_LOCATION: Final = re.compile(
+_SAFE_PATH: Final = lazy_pattern(r"[A-Za-z0-9._\-/@+ ()\[\]]+")
+_LOCATION: Final = lazy_pattern(
     r"(?:\bin\s+|--\s+|\*\*File:?\*\*:?\s*|\*\*Evidence:?\*\*:?\s*(?=`))`?(?P<path>[\w./@+-]+)(?::(?P<line>\d{1,9}))?"
 )
-_SEVERITY: Final = re.compile(r"\bP([1-3])\b", re.IGNORECASE)
+_SEVERITY: Final = lazy_pattern(r"\bP([1-3])\b", re.IGNORECASE)
 _SEVERITY_WORDS: Final = {
     "critical": "P1", "blocker": "P1", "high": "P2", "important": "P2", "major": "P2",
     "medium": "P3", "minor": "P3", "low": "P3",
 }  # fmt: skip
-_WORDS: Final = re.compile(r"[a-z]+")
-_CATEGORY: Final = re.compile(r"[A-Za-z]+")
+_WORDS: Final = lazy_pattern(r"[a-z]+")
+_CATEGORY: Final = lazy_pattern(r"[A-Za-z]+")
 
 
 def one_line(text: str, length: int = 1_000) -> str:

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from datetime import date
 from typing import Final
 
+from echod.lazy import lazy_pattern
 from echod.memory.reports.documents import read_gaps, read_resolutions, read_verdicts, read_verdicts_json, read_work
 from echod.memory.reports.model import (
     HEADING,
@@ -37,24 +38,24 @@ from echod.memory.reports.model import (
     severity_of,
 )
 
-_MARKER: Final = re.compile(r"<!--\s*(?P<kind>RUNE|SPOT):FINDING(?!:)\b(?P<attributes>[^>]{0,4000}?)-->")
-_CLOSING: Final = re.compile(r"<!--\s*(?:/RUNE:FINDING|RUNE:FINDING:END|SPOT:CLEAN|CLEAN)\b[^>]{0,200}-->")
-_ATTRIBUTE: Final = re.compile(r"(?<![A-Za-z_])([A-Za-z_]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
-_POSITIONAL: Final = re.compile(r"\s*([A-Za-z][\w-]*)\s+(P[1-3])\b.*", re.IGNORECASE)
-_FINDING_HEADING: Final = re.compile(
+_MARKER: Final = lazy_pattern(r"<!--\s*(?P<kind>RUNE|SPOT):FINDING(?!:)\b(?P<attributes>[^>]{0,4000}?)-->")
+_CLOSING: Final = lazy_pattern(r"<!--\s*(?:/RUNE:FINDING|RUNE:FINDING:END|SPOT:CLEAN|CLEAN)\b[^>]{0,200}-->")
+_ATTRIBUTE: Final = lazy_pattern(r"(?<![A-Za-z_])([A-Za-z_]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
+_POSITIONAL: Final = lazy_pattern(r"\s*([A-Za-z][\w-]*)\s+(P[1-3])\b.*", re.IGNORECASE)
+_FINDING_HEADING: Final = lazy_pattern(
     r"\[?(?P<id>[A-Za-z][A-Za-z0-9]*(?:-[A-Z0-9]+)+)\]?\s*+(?:\((?P<severity>P[1-3])\)\s*+)?:\s*(?P<title>.+)"
 )
-_BOLD_TITLE: Final = re.compile(r"\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*\n]*)\*\*")
-_LABEL: Final = re.compile(r"\s*(?:[-*]\s+)?\*\*(?P<name>[A-Za-z][A-Za-z ]{0,40}?)\s*:?\*\*\s*:?\s*(?P<value>.*)")
-_FENCE: Final = re.compile(r"\s*(`{3,}|~{3,})")
-_NONCE_LINE: Final = re.compile(r"^\*\*Session Nonce:?\*\*:?[ \t]*`?([A-Za-z0-9-]{4,64})", re.MULTILINE)
-_DATE_LINE: Final = re.compile(r"^(?:\*\*(?:Date|Generated):?\*\*:?|Generated:)[ \t]*(\S{8,40})", re.MULTILINE)
-_DOUBT: Final = re.compile(r"\[(?P<word>UNVERIFIED|SUSPECT)(?::\s*(?P<why>[^\]]{0,200}))?\]")
+_BOLD_TITLE: Final = lazy_pattern(r"\*\*\[(?P<id>[A-Za-z][\w-]*)\]\s*+(?P<title>[^*\n]*)\*\*")
+_LABEL: Final = lazy_pattern(r"\s*(?:[-*]\s+)?\*\*(?P<name>[A-Za-z][A-Za-z ]{0,40}?)\s*:?\*\*\s*:?\s*(?P<value>.*)")
+_FENCE: Final = lazy_pattern(r"\s*(`{3,}|~{3,})")
+_NONCE_LINE: Final = lazy_pattern(r"^\*\*Session Nonce:?\*\*:?[ \t]*`?([A-Za-z0-9-]{4,64})", re.MULTILINE)
+_DATE_LINE: Final = lazy_pattern(r"^(?:\*\*(?:Date|Generated):?\*\*:?|Generated:)[ \t]*(\S{8,40})", re.MULTILINE)
+_DOUBT: Final = lazy_pattern(r"\[(?P<word>UNVERIFIED|SUSPECT)(?::\s*(?P<why>[^\]]{0,200}))?\]")
 _NO_NONCE: Final = frozenset({"", "unset", "unknown", "none"})
 _TEXT_LABELS: Final = ("issue", "problem", "evidence", "description", "claim", "impact", "finding", "question", "nit")
 _FIX_LABELS: Final = ("fix", "fix guidance", "recommendation", "remediation", "suggestion")
 _QUESTION_SECTIONS: Final = ("question", "nit")
-_END_OF_OPEN_MARKER: Final = re.compile(r"\s{0,3}(?:-{3,}|\*{3,}|_{3,})\s*")
+_END_OF_OPEN_MARKER: Final = lazy_pattern(r"\s{0,3}(?:-{3,}|\*{3,}|_{3,})\s*")
 _TEXT_LENGTH: Final = 300
 _SECTION_LEVEL: Final = 2
 

@@ -11,7 +11,6 @@ duplicate is missed by that.
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from functools import cached_property, lru_cache
 from math import ceil
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.findings.text import KIND_WORDS, read_title
 from echod.memory.identity import normalize_title
 from echod.memory.model import Block, Entry, Layer
@@ -26,16 +26,16 @@ from echod.memory.similarity.contradiction import Assertions, extract_assertions
 from echod.memory.similarity.words import fold, jaccard, normalize_numbers, stem, tokenize
 from echod.memory.text import PATH_GROUP
 
-_BULLETS = re.compile(r"\s*(?:[-*+\u2022](?:[ \t]+|\n\s*|$))+")
+_BULLETS = lazy_pattern(r"\s*(?:[-*+\u2022](?:[ \t]+|\n\s*|$))+")
 _SEGMENT = rf"(?:[\w.@~+$-]|{PATH_GROUP})+"
-_PATH = re.compile(
+_PATH = lazy_pattern(
     rf"(?<![\w.@+-])(?:(?:{_SEGMENT}[/\\])*+(?:[\w.@+$-]|{PATH_GROUP})*(?:\w|{PATH_GROUP})\.[A-Za-z]\w{{0,9}}(?![\w/\\])"
     rf"|(?:{_SEGMENT}/){{2,}}(?:[\w.@+-]|{PATH_GROUP})*|{_SEGMENT}/(?!\S))"
 )
-_QUOTED_PATH = re.compile(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.[\w.-]+)`")
-_PATH_RUN = re.compile(r"[\w.@~+$()\[\]{}/\\-]++")
+_QUOTED_PATH = lazy_pattern(r"`((?=[^`\s/\\]*+[/\\])[^`\s]++|[A-Z][A-Za-z]*file|\.[\w.-]+)`")
+_PATH_RUN = lazy_pattern(r"[\w.@~+$()\[\]{}/\\-]++")
 _MAX_PATH_LENGTH = 400  # characters; a longer run is not a file name
-_LINE_NUMBERS = re.compile(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
+_LINE_NUMBERS = lazy_pattern(r"(?::\d[\d:,-]*|#L\d[\dL-]*)$")
 # Cached titles. Each new finding is compared with all of a memory, and titles are the largest part of that cost.
 _TITLE_CACHE_SIZE = 2_048
 _NOT_PATHS = frozenset({"e.g", "i.e", "etc."})

@@ -16,6 +16,7 @@ from heapq import nsmallest
 from itertools import chain, combinations, product
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.similarity.words import (
     LISTED_NEGATIONS,
     NEGATION_SIGNS,
@@ -108,7 +109,7 @@ FILLER_WORDS = frozenset(
 Slot = tuple[str, str]
 Slots = Mapping[Slot, frozenset[tuple[str, ...]]]
 
-_LABEL = re.compile(
+_LABEL = lazy_pattern(
     r"\s{0,8}(?:[-*+\u2022][ \t]{1,4}){0,2}[*_~`]{0,3}(?:[\[(](?P<bracket>[^\])\n]{1,30})[\])](?![(:])"
     r"|"
     r"(?P<words>[^\W\d_][^\s:\uff1a]{0,30}(?:[ ][^\s:\uff1a]{1,20}){0,2})[*_~`]{0,3}"
@@ -122,12 +123,12 @@ for _number, _side in enumerate((*SYNONYMS, *(side for group in OPPOSITES for si
     for _word in _side:
         _WORD_GROUPS[stem(_word)].add(_number)
 
-_OPERATOR = re.compile(r"(?<![-=<>])(?:<=|>=|==|!=|<|>|\u2264|\u2265|\u2260)(?![-<>])|&&|\|\|")
-_BLOCK_QUOTE = re.compile(r"^[ \t]*>+", re.MULTILINE)
-_CALL = re.compile(r"(?<=\w)\(([^()\n]*)\)")
+_OPERATOR = lazy_pattern(r"(?<![-=<>])(?:<=|>=|==|!=|<|>|\u2264|\u2265|\u2260)(?![-<>])|&&|\|\|")
+_BLOCK_QUOTE = lazy_pattern(r"^[ \t]*>+", re.MULTILINE)
+_CALL = lazy_pattern(r"(?<=\w)\(([^()\n]*)\)")
 # A clause that begins with "then" gives the order of the things it joins.
 _PUNCTUATION = r"[.;:,!?()\u3001\u3002\uff0c\uff1b]"
-_CLAUSE_END = re.compile(rf"(?<!{_PUNCTUATION}){_PUNCTUATION}++(?:\s(?!(?:and )?then\b)|$)|\n")
+_CLAUSE_END = lazy_pattern(rf"(?<!{_PUNCTUATION}){_PUNCTUATION}++(?:\s(?!(?:and )?then\b)|$)|\n")
 _CONJUNCTIONS = frozenset({"and", "but", "while", "whereas"})
 _OPERATOR_SPELLINGS = {"\u2264": "<=", "\u2265": ">=", "\u2260": "!="}
 _DIRECTED_WINDOW = 3  # words on either side of a directed word

@@ -20,6 +20,7 @@ import re
 import unicodedata
 from collections.abc import Iterator
 
+from echod.lazy import lazy_pattern
 from echod.memory.text import normalize_characters
 
 # Scripts that put no spaces between words; their runs are compared in overlapping pairs of characters.
@@ -35,8 +36,8 @@ _COMBINING = (
     "\u0c00-\u0c04\u0c3e-\u0c56\u0c81-\u0c83\u0cbc-\u0cd6\u0d00-\u0d03\u0d3b-\u0d4d\u0d57\u0d82\u0d83\u0dca-\u0ddf\u135d-\u135f"
 )
 _LETTER = rf"(?:[^\W{_UNSPACED}]|[{_COMBINING}])"
-_WORD = re.compile(rf"[{_UNSPACED}]+|{_LETTER}+(?:'{_LETTER}+)*")
-UNSPACED_RUN = re.compile(f"[{_UNSPACED}]+")
+_WORD = lazy_pattern(rf"[{_UNSPACED}]+|{_LETTER}+(?:'{_LETTER}+)*")
+UNSPACED_RUN = lazy_pattern(f"[{_UNSPACED}]+")
 """A run of characters of scripts that put no spaces between words."""
 
 _SUFFIXES = ("ing", "ed", "es", "s")
@@ -66,13 +67,13 @@ _NUMBER_WORDS = {
 _EACH_WORDS = ("every", "each", "per")
 _UNIT = rf"(?:{'|'.join(sorted(_UNITS.keys() - {'%'}, key=len, reverse=True))})(?![^\W_])"
 # A following word that is not a unit is left out: it may be a number itself (`twenty-five`, `5 million`).
-_NUMBER = re.compile(
+_NUMBER = lazy_pattern(
     rf"(?P<sign>(?<![\w)\]-])-(?=\d))?(?P<digits>\d+(?:[.,]\d+)*)"
     rf"(?:(?P<attached>[^\W\d_]+|%)|[ -](?P<loose>{_UNIT}|%))?"
     rf"|\b(?P<word>{'|'.join(_NUMBER_WORDS)})s?\b(?:[ -](?P<counted>{_UNIT}|%))?"
     rf"|\b(?:{'|'.join(_EACH_WORDS)})[ ](?P<each>{_UNIT})"
 )
-_THOUSANDS = re.compile(r",(?=\d{3}(?!\d))")
+_THOUSANDS = lazy_pattern(r",(?=\d{3}(?!\d))")
 
 
 def fold(text: str) -> str:
@@ -143,28 +144,28 @@ def _canonical_number(match: re.Match[str]) -> str:
     return number + unit
 
 
-_CODE_SPAN = re.compile(r"(?<!`)(`{1,2})(?!`)(?P<code>[^`\n]{1,400})\1(?!`)")
-_EMPHASIS = re.compile(
+_CODE_SPAN = lazy_pattern(r"(?<!`)(`{1,2})(?!`)(?P<code>[^`\n]{1,400})\1(?!`)")
+_EMPHASIS = lazy_pattern(
     r"(?<![\w*/.\\])(?P<marks>\*{1,3})(?=[^\s*])(?P<text>[^*\n]{1,400})(?<=[^\s*/.])(?P=marks)(?![\w*/])"
 )
-_LINE_MARKS = re.compile(r"^[ \t]*(?:>[ \t]?)*(?:#{1,6}[ \t]+|(?:[-*+\u2022]|\d{1,9}[.)])[ \t]+)*", re.MULTILINE)
-_FENCE = re.compile(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
-_TABLE_LINE = re.compile(r"^[ \t]*\|[^\n]*$", re.MULTILINE)
-_HTML_COMMENT = re.compile(r"<!--|-->")
+_LINE_MARKS = lazy_pattern(r"^[ \t]*(?:>[ \t]?)*(?:#{1,6}[ \t]+|(?:[-*+\u2022]|\d{1,9}[.)])[ \t]+)*", re.MULTILINE)
+_FENCE = lazy_pattern(r"^[ \t]*(?:`{3,}|~{3,})[^\n]*$", re.MULTILINE)
+_TABLE_LINE = lazy_pattern(r"^[ \t]*\|[^\n]*$", re.MULTILINE)
+_HTML_COMMENT = lazy_pattern(r"<!--|-->")
 # Signs of programs and of mathematics, in runs. A colon, a full stop or a hyphen alone is punctuation.
-_SIGN_RUN = re.compile(
+_SIGN_RUN = lazy_pattern(
     r"[=!<>]=+|=[~>]|<=>|[*&|^~%@\\]+|[+*/%&|^-]=|\+\++|--(?=\W|$)|\?\.|\?\?|::|:=|\.{2,3}(?=\S)|->|<-|<<|>>|=~|\$(?=[\w{(])"
     r"|(?<=[A-Za-z])#(?![\w#])|(?<=[A-Za-z0-9])\+(?=[\s.,;:)]|$)|\+(?=\d)|(?<=\s)[+/<>](?=\s)|[\u00b1\u00d7\u00f7\u2260\u2264\u2265\u2248\u2192\u2190]"
 )
-_CODE_SIGN = re.compile(
+_CODE_SIGN = lazy_pattern(
     r"[=!<>*&|^~%@\\+?$#]+|--+|::|\.{2,}|(?<=\W)-(?=\W)|\[\]|\{\}|(?<![\w)])_+(?=[a-z])|(?<=[a-z])_+(?!\w)"
 )
-_OPTION = re.compile(r"(?<![\w-])--?[A-Za-z][A-Za-z0-9-]{0,40}")
-_SIGNS_LETTER = re.compile(r"(?<![\w'\u2019.@/-])(?P<letter>[^\W\d_])(?![\w'\u2019@-]|\.[^\W\d_])")
-_ESCAPED_LETTER = re.compile(r"[%\\][A-Za-z]")
-_ITERATION_MARK = re.compile("\\w?[\u3005\u303b\u309d\u309e\u30fd\u30fe\u3003\u0e46\u0ec6\u17d7\ua9cf]")
-_SIGNED = re.compile(r"(?<=[A-Za-z])[\u2212-](?=\d{1,2}(?:\b|:))")  # UTC-2
-_SMALL_SIGN = re.compile(
+_OPTION = lazy_pattern(r"(?<![\w-])--?[A-Za-z][A-Za-z0-9-]{0,40}")
+_SIGNS_LETTER = lazy_pattern(r"(?<![\w'\u2019.@/-])(?P<letter>[^\W\d_])(?![\w'\u2019@-]|\.[^\W\d_])")
+_ESCAPED_LETTER = lazy_pattern(r"[%\\][A-Za-z]")
+_ITERATION_MARK = lazy_pattern("\\w?[\u3005\u303b\u309d\u309e\u30fd\u30fe\u3003\u0e46\u0ec6\u17d7\ua9cf]")
+_SIGNED = lazy_pattern(r"(?<=[A-Za-z])[\u2212-](?=\d{1,2}(?:\b|:))")  # UTC-2
+_SMALL_SIGN = lazy_pattern(
     r"[\u20ac\u00a3\u00a5\u20b9\u20bd\u20a9\u20bf\u00a2\u2713\u2705]|\$(?=[ ]?\d)|(?<=\d)[ ]?\$"  # currencies, marks
     r"|(?<![\w.~:/<*)\]}\\-])/(?=[\w.]+/)"  # /var/log is not var/log
     r"|(?<=/)(?:[(_]|\[\[)(?=[\w.])"  # app/(shop) is not app/shop, [[id]] not [id]
@@ -172,7 +173,7 @@ _SMALL_SIGN = re.compile(
     r"|(?<=\d)[ ]?[KMGT]i?b(?:it)?(?:/s|ps)?\b"  # Mb, not MB
     r"|(?<=\d)[ ]?[mM](?:W|A|V|Hz|J|\u03a9|mol)\b"
 )
-_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+_IDENTIFIER = lazy_pattern(r"[A-Za-z_$][\w$]*")
 _ARTICLES = frozenset("aioueyzwvsckàèéìòóùıøåæиівскуояаёйыوб")
 """Words of one letter, in lower case, in the languages that have them (`a`, `y`, `и`)."""
 
@@ -326,7 +327,7 @@ RETRACTIONS = _words("""
 """)
 """Words that take a statement back, or say that it was true only once. On one side alone they make two learnings."""
 
-UNSPACED_NEGATIONS = re.compile(
+UNSPACED_NEGATIONS = lazy_pattern(
     unicodedata.normalize(
         "NFKC",
         # Chinese and Japanese
@@ -345,10 +346,10 @@ UNSPACED_NEGATIONS = re.compile(
 )
 """Negations and retractions in scripts that put no spaces between words, and in Korean."""
 
-NEGATION_SIGNS = re.compile("!(?=[\\w(])|[\u00ac\u274c\u2717\u2718\u2716\U0001f6ab\u26d4\U0001f44e\U0001f5d1]|~~")
+NEGATION_SIGNS = lazy_pattern("!(?=[\\w(])|[\u00ac\u274c\u2717\u2718\u2716\U0001f6ab\u26d4\U0001f44e\U0001f5d1]|~~")
 """Signs that deny, forbid or cross out."""
 
-RETRACTING_PHRASES = re.compile(
+RETRACTING_PHRASES = lazy_pattern(
     r"\b(?:used to|no longer|any ?more|until recently|(?:it|this|that) (?:was|is) a mistake"
     r"|turned out|we thought|we assumed"
     r"|(?:is|was|are|were) (?:once|gone|over)|rolled back|nicht mehr|ne plus|ya no|j\u00e1 n\u00e3o|"
@@ -361,7 +362,7 @@ def _advice(spaced: str, unspaced: str) -> re.Pattern[str]:
     """Return a pattern of whole words, of beginnings of words (`fehl*`), and of parts of scripts without spaces."""
     words = sorted(re.findall(r"\S+", unicodedata.normalize("NFKC", spaced)))
     whole = "|".join(re.escape(word.rstrip("*")).replace("_", r"\s+") + r"\w*" * word.endswith("*") for word in words)
-    return re.compile(rf"\b(?:{whole})\b|{unspaced}", re.IGNORECASE)
+    return lazy_pattern(rf"\b(?:{whole})\b|{unspaced}", re.IGNORECASE)
 
 
 RULE_ADVICE = _advice(

@@ -18,6 +18,7 @@ from enum import StrEnum
 from types import NoneType
 from typing import Final, NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.compose import close_open_blocks, collapse_whitespace
 from echod.memory.model import Block, SolutionCategory
 from echod.memory.text import find_front_matter, load_yaml_fields
@@ -302,14 +303,14 @@ _LABELS = {
 _PART_OF = {label: part for part, labels in _LABELS.items() for label in labels}
 _NAMES = "|".join(sorted((label.replace(" ", "[ _-]") for label in _PART_OF), key=len, reverse=True))
 _PREFIX = r"[ \t]{0,3}(?:(?:[-*+]|\d{1,3}[.)])[ \t]+)?"
-_LABEL = re.compile(
+_LABEL = lazy_pattern(
     rf"{_PREFIX}(?:#{{2,6}}[ \t]+(?:\*\*)?(?P<heading>{_NAMES})(?:\*\*)?:?[ \t#]*$"
     rf"|(?:\*\*|__)?(?P<lead>{_NAMES})(?:(?:\*\*|__)[ \t]*:|:(?:\*\*|__)|:)(?P<text>.*)$)",
     re.IGNORECASE,
 )
-_OTHER_PART = re.compile(rf"{_PREFIX}(?:#{{1,6}}[ \t]|\*\*[^*\n]{{1,60}}(?:\*\*[ \t]*:|:\*\*))")
-_NEW_SENTENCE = re.compile(rf"(?<=[.;!?])[ \t]+(?=(?:\*\*|__)?(?:{_NAMES})(?:\*\*|__)?:)", re.IGNORECASE)
-_FENCE = re.compile(r"[ \t]{0,3}(?:```|~~~)")
+_OTHER_PART = lazy_pattern(rf"{_PREFIX}(?:#{{1,6}}[ \t]|\*\*[^*\n]{{1,60}}(?:\*\*[ \t]*:|:\*\*))")
+_NEW_SENTENCE = lazy_pattern(rf"(?<=[.;!?])[ \t]+(?=(?:\*\*|__)?(?:{_NAMES})(?:\*\*|__)?:)", re.IGNORECASE)
+_FENCE = lazy_pattern(r"[ \t]{0,3}(?:```|~~~)")
 _MAX_LINE = 10_000
 
 

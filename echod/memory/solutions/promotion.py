@@ -14,6 +14,7 @@ from datetime import date
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.memory.compose import collapse_whitespace
 from echod.memory.document import parse_block
 from echod.memory.forms import CONFIDENCE_WORDS
@@ -39,21 +40,21 @@ MAX_SLUG: Final = 80
 
 _MAX_TERMS_ABOUT_AGENTS: Final = 1
 _MIN_TAG_WORD: Final = 3
-_ABOUT_AGENTS: Final = re.compile(
+_ABOUT_AGENTS: Final = lazy_pattern(
     r"\b(sub-?agents?|teammates?|tarnished|elden lord|runebearers?|ash(?:es)?|context window|context budget"
     r"|token budget|system prompt|prompt injection anchor|task ?completed|teamcreate|teamdelete|sendmessage"
     r"|tool calls?|orchestrator|spawn(?:ed|ing)? agents?|agent prompts?)\b",
     re.IGNORECASE,
 )
 _RESERVED_SLUGS: Final = frozenset({"readme", "index", "memory", "knowledge"})
-_NOT_SLUG: Final = re.compile(r"[^a-z0-9]+")
-_PATH: Final = re.compile(r"`([^`\n]+)`")
+_NOT_SLUG: Final = lazy_pattern(r"[^a-z0-9]+")
+_PATH: Final = lazy_pattern(r"`([^`\n]+)`")
 _STOP_WORDS: Final = frozenset({
     "the", "and", "for", "with", "from", "into", "that", "this", "when", "must", "should", "never", "always", "not",
     "are", "was", "has", "have", "its", "all", "one", "two", "use", "uses", "using", "before", "after", "than", "then",
 })  # fmt: skip
-_REFERENCE: Final = re.compile(r"(?P<path>[^#\s]+)#(?P<id>[^@\s]+)@sha256:(?P<digest>\S+)")
-_DIGEST: Final = re.compile(r"[0-9a-f]{64}")
+_REFERENCE: Final = lazy_pattern(r"(?P<path>[^#\s]+)#(?P<id>[^@\s]+)@sha256:(?P<digest>\S+)")
+_DIGEST: Final = lazy_pattern(r"[0-9a-f]{64}")
 
 
 class PromotionRule(StrEnum):

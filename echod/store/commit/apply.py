@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 
 from echod.log import get_logger
@@ -50,7 +49,7 @@ def apply_record(context: CommitContext, record: CommitRecord, check: ConsumeChe
         record = _apply_steps(context, record, check)
     except OSError as error:
         _roll_back_or_defer(context, record, error)
-    applied = replace(record, state=RecordState.APPLIED)
+    applied = record._replace(state=RecordState.APPLIED)
     context.journal.save(applied)
     # The times of files in archives are never used, and archives get new files forever.
     archives = context.directory.path_of(f"{ARCHIVE}/")
@@ -107,7 +106,7 @@ def _publish_write(context: CommitContext, record: CommitRecord, write: WriteRec
     status = directory.stat(name)
     is_ours = status is not None and status.st_ino == write.inode
     mtime_ns = status.st_mtime_ns if status is not None and is_ours else 0
-    return record.with_write(replace(write, mtime_ns=mtime_ns))
+    return record.with_write(write._replace(mtime_ns=mtime_ns))
 
 
 def write_state(context: CommitContext, write: WriteRecord) -> file_steps.StageState:
@@ -132,7 +131,7 @@ def _stage_again(context: CommitContext, record: CommitRecord, write: WriteRecor
     private = context.directory.open_private(write.private)
     private.unlink(write.staged_name)  # at most a copy of the stage, as a restored backup would bring it
     after = context.journal.blobs.get(write.after_digest)
-    write = replace(write, inode=file_steps.write_staged_file(private, write.staged_name, after, directory, name))
+    write = write._replace(inode=file_steps.write_staged_file(private, write.staged_name, after, directory, name))
     context.journal.save(record.with_write(write))
     log.warning("stage_written_again", role=str(context.role.path), seq=record.seq)
     return write
@@ -145,10 +144,10 @@ def record_late_merge(context: CommitContext, late_merge: LateMerge) -> None:
             continue
         for write in older.writes:
             if write.staged_name == late_merge.file_name:
-                context.journal.save(older.with_write(replace(write, merged_digest=late_merge.digest)))
+                context.journal.save(older.with_write(write._replace(merged_digest=late_merge.digest)))
         for consume in older.consumes:
             if consume.claimed_name == late_merge.file_name:
-                context.journal.save(older.with_consume(replace(consume, merged_digest=late_merge.digest)))
+                context.journal.save(older.with_consume(consume._replace(merged_digest=late_merge.digest)))
         context.trace(CommitStep.LATE_MERGE_RECORDED)
 
 

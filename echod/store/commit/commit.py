@@ -14,15 +14,14 @@ Before anything is staged, `check_conservation` checks a plan against the law of
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 
+from echod.memory.archive import PRUNED_STEM, REMOVED_STEM
 from echod.memory.branches import missing_records
 from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
 from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content
 from echod.memory.model import Document, Unreadable
-from echod.memory.policy.draft import PRUNED_STEM, REMOVED_STEM
 from echod.memory.redact import redact, redact_entry
 from echod.store.changes import CommitConflict, CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit import file_steps
@@ -100,13 +99,12 @@ def _prepare_commit(context: CommitContext, plan: CommitPlan, head: str | None) 
         journal.record_staging()
         for number, write in enumerate(plan.writes):
             staged = _stage_write(context, write, seq, number)
-            record = replace(record, writes=(*record.writes, staged))
+            record = record._replace(writes=(*record.writes, staged))
         with as_store_error("store the journal's copies of", context.role.path):
             texts: dict[str, bytes] = {}
             for path, text in (*plan.appends, *((c.archive, c.archived_text) for c in plan.consumes)):
                 texts[path] = texts.get(path, b"") + text  # one write per file, so that a redo finds the written part
-            record = replace(
-                record,
+            record = record._replace(
                 appends=tuple(_build_append_record(context, path, text) for path, text in texts.items()),
                 consumes=tuple(
                     _build_consume_record(context, consume, seq, number) for number, consume in enumerate(plan.consumes)

@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple
 
 from echod.files import content_digest
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 from echod.memory.model import Document, Unreadable
 from echod.store.errors import EngineLimits, as_store_error
 from echod.store.fs import CapabilityCache, FileUnavailableError, Snapshot, read_snapshot

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import NamedTuple
 
@@ -104,9 +103,9 @@ def close_orphaned(journal: RoleJournal, *, now: float, older_than: float) -> No
     for record in journal.open_records():
         if timeline.latest(record.at) < older_than:
             log.warning("orphaned_commit_closed", role=record.role, seq=record.seq, state=record.state.value)
-            closed = replace(record, state=RecordState.CLOSED)
+            closed = record._replace(state=RecordState.CLOSED)
             if record.state is RecordState.INTENT:  # it is unknown whether the findings are in any memory
-                closed = replace(closed, consumes=(), partial_consumes=())
+                closed = closed._replace(consumes=(), partial_consumes=())
             journal.ledger.add(closed)
             journal.close(closed)
 
@@ -196,7 +195,7 @@ def _close_record(context: CommitContext, record: CommitRecord) -> None:
                 digests = (write.before_digest, write.after_digest)
                 states = [KnownState(digest, record.at, record.head, record.clock) for digest in digests if digest]
                 context.journal.record_states(states)
-        context.journal.close(replace(record, state=RecordState.CLOSED))
+        context.journal.close(record._replace(state=RecordState.CLOSED))
     context.trace(CommitStep.CLOSED)
 
 

@@ -19,17 +19,25 @@ the blocks consumed from findings seconds ago that must be restored if they vani
 from __future__ import annotations
 
 import hashlib
-import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from echod.clock import local_date
 from echod.files import content_digest
+from echod.lazy import lazy_pattern
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
+from echod.memory.archive import (
+    REMOVED_STEM,
+    ArchivedEntry,
+    forgotten_signatures,
+    render_archived_entries,
+    select_archive_file,
+    to_archived_entry,
+)
 from echod.memory.conservation import missing_additions
 from echod.memory.entry_matching import EntrySignature, entry_signature
 from echod.memory.identity import BlockKey, block_content, entry_ids, numbered_keys
@@ -43,15 +51,7 @@ from echod.memory.lineage import (
     classify_descent,
 )
 from echod.memory.model import Block, Document
-from echod.memory.policy import Rule
-from echod.memory.policy.draft import (
-    REMOVED_STEM,
-    ArchivedEntry,
-    forgotten_signatures,
-    render_archived_entries,
-    select_archive_file,
-    to_archived_entry,
-)
+from echod.memory.policy_model import Rule
 from echod.memory.redact import redact, redact_entry
 from echod.store.commit.apply import apply_record, is_claimed, remove_staged_files, roll_back, write_state
 from echod.store.commit.context import CommitContext, CommitStep
@@ -64,7 +64,7 @@ from echod.store.journal.records import CommitRecord, ConsumeRecord, RecordState
 from echod.store.layout import MEMORY, MEMORY_BACKUP_PREFIX, restored_findings_name
 from echod.store.private_directory import commit_of
 
-_REMOVED_ARCHIVE_NAME = re.compile(rf"{REMOVED_STEM}-(\d{{4}})(?:-(\d+))?\.md")
+_REMOVED_ARCHIVE_NAME = lazy_pattern(rf"{REMOVED_STEM}-(\d{{4}})(?:-(\d+))?\.md")
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def _release_unseen(context: CommitContext, record: CommitRecord) -> CommitRecor
     for consume in record.consumes:
         _give_back(context, record, consume)
     context.directory.root.sync()
-    record = replace(record, consumes=(), partial_consumes=())
+    record = record._replace(consumes=(), partial_consumes=())
     context.journal.save(record)
     log.warning("findings_given_back", role=str(context.role.path), seq=record.seq)
     return record

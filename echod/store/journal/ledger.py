@@ -16,15 +16,15 @@ the commit was applied. So no kill can lose it.
 from __future__ import annotations
 
 import json
-import re
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from echod.files import FileVersion
+from echod.lazy import lazy_pattern
 from echod.store.journal.files import (
     append_durable,
     read_if_exists,
@@ -36,7 +36,7 @@ from echod.store.journal.files import (
 from echod.store.journal.records import CommitRecord, RecordDirectory
 from echod.store.layout import Role
 
-_LINE = re.compile(r"\d{8,} [-+] .+")
+_LINE = lazy_pattern(r"\d{8,} [-+] .+")
 _COMPACT_RATIO = 2
 """The file is rewritten when it has this many times the lines that it needs."""
 
@@ -247,8 +247,7 @@ CLAIM, SUPERSEDES, PROPOSAL = "claim", "supersedes", "proposal"
 user's own command proposes one entry in place of others."""
 
 
-@dataclass(frozen=True, slots=True)
-class Notice:
+class Notice(NamedTuple):
     """One notice."""
 
     at: float  # Unix seconds
@@ -260,8 +259,7 @@ class Notice:
     entries: tuple[str, ...] = ()  # ids of the entries that left the memory and are in the archive
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(NamedTuple):
     """A request that only the user may fulfil, of a finding or of the user's own command."""
 
     at: float  # Unix seconds
@@ -284,14 +282,14 @@ class Notices(NamedTuple):
 
 def add_notice(root: Path, notice: Notice) -> None:
     """Add a notice to a role's journal."""
-    append_durable(root / NOTICES, json.dumps(asdict(notice)))
+    append_durable(root / NOTICES, json.dumps(notice._asdict()))
 
 
 def read_notices(root: Path) -> tuple[Notice, ...]:
     """Return the notices of a role's journal, oldest first."""
     return tuple(
         Notice(**{**raw, "titles": tuple(raw["titles"]), "entries": tuple(raw["entries"])})
-        for raw in _read_rows(root / NOTICES, Notice.__slots__)
+        for raw in _read_rows(root / NOTICES, Notice._fields)
     )
 
 
@@ -300,12 +298,12 @@ def add_questions(root: Path, questions: Iterable[Question]) -> None:
     known = {_question_identity(question) for question in read_questions(root)}
     new = [question for question in questions if _question_identity(question) not in known]
     if new:
-        append_durable(root / QUESTIONS, "\n".join(json.dumps(asdict(question)) for question in new))
+        append_durable(root / QUESTIONS, "\n".join(json.dumps(question._asdict()) for question in new))
 
 
 def read_questions(root: Path) -> tuple[Question, ...]:
     """Return the questions of a role's journal, oldest first, including those of findings never consolidated."""
-    return tuple(Question(**raw) for raw in _read_rows(root / QUESTIONS, Question.__slots__))
+    return tuple(Question(**raw) for raw in _read_rows(root / QUESTIONS, Question._fields))
 
 
 def _question_identity(question: Question) -> tuple[str, ...]:

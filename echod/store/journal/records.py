@@ -21,10 +21,10 @@ import threading
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from echod.errors import GARBLED_ERRORS
 from echod.files import FileVersion, file_version
@@ -51,8 +51,7 @@ class RecordState(StrEnum):
     CLOSED = "closed"
 
 
-@dataclass(frozen=True, slots=True)
-class WriteRecord:
+class WriteRecord(NamedTuple):
     """One file that is replaced or created."""
 
     path: str  # relative to the store
@@ -65,8 +64,7 @@ class WriteRecord:
     private: str = PRIVATE_DIRECTORY  # the private directory, relative to the store
 
 
-@dataclass(frozen=True, slots=True)
-class AppendRecord:
+class AppendRecord(NamedTuple):
     """Text added to a file at a known offset."""
 
     path: str
@@ -74,8 +72,7 @@ class AppendRecord:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class ConsumeRecord:
+class ConsumeRecord(NamedTuple):
     """A findings file that is claimed by a rename to `claimed_name` in the private directory."""
 
     path: str
@@ -88,8 +85,7 @@ class ConsumeRecord:
     private: str = PRIVATE_DIRECTORY  # the private directory, relative to the store
 
 
-@dataclass(frozen=True, slots=True)
-class CommitRecord:
+class CommitRecord(NamedTuple):
     """One commit."""
 
     seq: int  # increases with each commit of a role
@@ -115,7 +111,7 @@ class CommitRecord:
     # partial consumes that an undo reversed; that content of the files is not consolidated again automatically
     withdrawn_consumes: tuple[PartialConsume, ...] = ()
     clock: float = 0.0  # Unix seconds by the clock, which may be wrong; `at` is only an order
-    version: int = field(default=RECORD_VERSION)
+    version: int = RECORD_VERSION
 
     def blob_digests(self) -> frozenset[str]:
         """Return the digests of all contents that this record names."""
@@ -127,16 +123,21 @@ class CommitRecord:
 
     def with_write(self, changed: WriteRecord) -> CommitRecord:
         """Return this record with one write (found by its stage) replaced."""
-        return replace(self, writes=tuple(changed if w.staged_name == changed.staged_name else w for w in self.writes))
+        return self._replace(writes=tuple(changed if w.staged_name == changed.staged_name else w for w in self.writes))
 
     def with_consume(self, changed: ConsumeRecord) -> CommitRecord:
         """Return this record with one consume (found by its claim) replaced."""
         name = changed.claimed_name
-        return replace(self, consumes=tuple(changed if c.claimed_name == name else c for c in self.consumes))
+        return self._replace(consumes=tuple(changed if c.claimed_name == name else c for c in self.consumes))
 
     def encode(self) -> bytes:
         """Return the record as one line of JSON."""
-        return json.dumps(asdict(self), sort_keys=True).encode() + b"\n"
+        parts = {name: [part._asdict() for part in getattr(self, name)] for name in _PARTS}
+        return json.dumps(self._asdict() | parts, sort_keys=True).encode() + b"\n"
+
+
+_PARTS: Final = ("writes", "appends", "consumes", "late_merges", "partial_consumes", "withdrawn_consumes")
+"""The fields of a commit record that are records themselves."""
 
 
 def decode_record(data: bytes) -> CommitRecord:

@@ -8,7 +8,6 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 
 from echod.memory.exposed_secrets import NO_REMOVED_SECRETS, RemovedSecrets, find_removed_secrets
@@ -105,7 +104,7 @@ def _redacted_records(journal: RoleJournal, timeline: Timeline, expired_before: 
                 removed[path] = removed.get(path, NO_REMOVED_SECRETS).union(secrets)
         redacted = _without_secrets(journal, record, removed, expired=expired)
         if expired or redacted != record:
-            changed.append(replace(redacted, blobs_redacted=True))
+            changed.append(redacted._replace(blobs_redacted=True))
     # A kill in between must not lose which secrets were removed: the commit that shows them is rewritten last.
     return reversed(changed)
 
@@ -130,12 +129,12 @@ def _without_secrets(
         secrets = all_removed if write.before_digest is None else removed.get(write.path, NO_REMOVED_SECRETS)
         before = None if write.before_digest is None else _redact_blob(journal, write.before_digest, secrets)
         after, merged = (_redact_blob(journal, digest, secrets) for digest in (write.after_digest, write.merged_digest))
-        writes.append(replace(write, before_digest=before, after_digest=after, merged_digest=merged))
+        writes.append(write._replace(before_digest=before, after_digest=after, merged_digest=merged))
     consumes = tuple(
-        replace(c, before_digest=c.archived_digest, merged_digest=c.archived_digest) if expired else c
+        c._replace(before_digest=c.archived_digest, merged_digest=c.archived_digest) if expired else c
         for c in record.consumes
     )
-    return replace(record, writes=tuple(writes), consumes=consumes)
+    return record._replace(writes=tuple(writes), consumes=consumes)
 
 
 def _redact_blob(journal: RoleJournal, digest: str, secrets: RemovedSecrets) -> str:

@@ -24,6 +24,7 @@ from pathlib import Path
 from string import ascii_lowercase
 
 from echod.files import open_regular
+from echod.lazy import lazy_pattern
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
 from echod.workflows import files
 from echod.workflows.markers.workflow_files import unlistable_marker
@@ -41,14 +42,14 @@ from echod.workflows.model import (
 SIGNALS_DIRECTORY = "tmp/.rune-signals"
 
 
-_TEAM = re.compile(r"[A-Za-z0-9_-]{1,200}")
-_NUMBER = re.compile(rb"\s*([0-9]{1,6})\s*")
+_TEAM = lazy_pattern(r"[A-Za-z0-9_-]{1,200}")
+_NUMBER = lazy_pattern(rb"\s*([0-9]{1,6})\s*")
 _ALL_DONE = (".all-done", "all-tasks-done")
 _EXPECTED_LIMIT = 64
 _TEAM_LIMIT = 64
 _FILE_LIMIT = 2_000
 
-_SESSION = re.compile(r"[0-9]{1,7}\.json")
+_SESSION = lazy_pattern(r"[0-9]{1,7}\.json")
 _SESSION_SIZE_LIMIT = 1 << 16
 _SESSION_LIMIT = 256
 _WORKTREES = Path(".claude/worktrees")
@@ -163,12 +164,12 @@ def _works_in(directory: str, project: Path) -> bool:
 
 
 MEMORY_FILES = frozenset({MEMORY_FILE, KNOWLEDGE_FILE})
-_ROLE = re.compile(r"[A-Za-z0-9_-]{1,128}")
+_ROLE = lazy_pattern(r"[A-Za-z0-9_-]{1,128}")
 _EDITED = r"(?P<edits>MEMORY\.md|knowledge\.md)"
-_VIM = re.compile(rf"\.{_EDITED}\.sw[a-z]")  # nano writes the same
-_EMACS = re.compile(rf"\.#{_EDITED}")
+_VIM = lazy_pattern(rf"\.{_EDITED}\.sw[a-z]")  # nano writes the same
+_EMACS = lazy_pattern(rf"\.#{_EDITED}")
 # Kate's and LibreOffice's do not name their process. A backup (`MEMORY.md~`) is not a lock, because it is kept.
-_OTHER_EDITORS = (re.compile(rf"\.{_EDITED}\.kate-swp"), re.compile(rf"\.~lock\.{_EDITED}#"))
+_OTHER_EDITORS = (lazy_pattern(rf"\.{_EDITED}\.kate-swp"), lazy_pattern(rf"\.~lock\.{_EDITED}#"))
 # Checked by name: a role may hold very many files, and the gate is evaluated often.
 _LOCK_NAMES = tuple(
     lock
@@ -180,7 +181,7 @@ _LOCK_NAMES = tuple(
         f".~lock.{name}#",
     )
 )
-_EMACS_TARGET = re.compile(r".*@(?P<host>.+)\.(?P<pid>[0-9]+)(?::[0-9]+)?", re.DOTALL)
+_EMACS_TARGET = lazy_pattern(r".*@(?P<host>.+)\.(?P<pid>[0-9]+)(?::[0-9]+)?", re.DOTALL)
 _VIM_HEADER = 108
 _VIM_PID = slice(24, 28)
 _VIM_HOST = slice(68, 108)

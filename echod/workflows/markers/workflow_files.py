@@ -22,16 +22,15 @@ changes between phases only, and those last up to an hour. Deleting one may end 
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+from echod.lazy import lazy_pattern
 from echod.workflows import files
 from echod.workflows.model import NO_OWNER, Marker, MarkerKind, MarkerState, ProcessTable
 
-_NAME = re.compile(r"\.rune-(?P<run>[a-zA-Z0-9]+-[a-zA-Z0-9_-]+)\.json")
+_NAME = lazy_pattern(r"\.rune-(?P<run>[a-zA-Z0-9]+-[a-zA-Z0-9_-]+)\.json")
 # Files with such a name that hold no state: requests to stop, compaction notes, cleanup notes, review findings.
 _EXCLUDED_PREFIXES = (
     ".rune-shutdown-signal-",
@@ -43,15 +42,15 @@ _EXCLUDED_PREFIXES = (
 # Types whose names contain a hyphen; every other type ends at the first hyphen.
 _HYPHENATED_TYPES = ("gap-fix", "design-sync", "resolve-todos", "self-audit", "codex-review")
 _AUDIT_CHECKPOINT = ("audit-state", "checkpoint.json")
-_ARC_ID = re.compile(r"arc-[0-9]+")
+_ARC_ID = lazy_pattern(r"arc-[0-9]+")
 _SIZE_LIMIT = 1 << 20
 MAX_STATE_FILES = 256
 
 LOCKS_DIRECTORY = "tmp/.rune-locks"
 
 # Names with a dot are locks that are just being made or reclaimed.
-_LOCK_NAME = re.compile(r"[A-Za-z0-9_-]{1,100}")
-_SOURCE = re.compile(r"/[a-zA-Z0-9_./ -]+")
+_LOCK_NAME = lazy_pattern(r"[A-Za-z0-9_-]{1,100}")
+_SOURCE = lazy_pattern(r"/[a-zA-Z0-9_./ -]+")
 _LOCK_SIZE_LIMIT = 1 << 16
 _MAX_LOCKS = 256
 
@@ -196,7 +195,7 @@ def unlistable_marker(project: Path, directory: Path, modified_at: float | None)
 
 ARC_DIRECTORIES = (".rune/arc", ".claude/arc", "tmp/arc")
 """After a compaction a checkpoint may be in `tmp`. Deeper copies and other directories are archives."""
-_ARC_DIRECTORY = re.compile(r"arc-[0-9]{1,24}")
+_ARC_DIRECTORY = lazy_pattern(r"arc-[0-9]{1,24}")
 _CHECKPOINT_SIZE_LIMIT = 4 << 20
 _COUNT_LIMIT = 64
 
@@ -259,8 +258,7 @@ def _read_checkpoint(path: Path, project: Path, processes: ProcessTable) -> Arc 
     phases = None if content is None else _phases(content)
     if content is None or phases is None:
         return Arc(marker, finished=False)
-    marker = replace(
-        marker,
+    marker = marker._replace(
         owner=files.find_owner(content, processes),
         started=files.first_time(content, "started_at"),
         ended=files.first_time(content, "completed_at", "cancelled_at"),
@@ -270,9 +268,9 @@ def _read_checkpoint(path: Path, project: Path, processes: ProcessTable) -> Arc 
     in_progress = () if cancelled else tuple(name for name, status in phases.items() if _is_in_progress(status))
     if in_progress:
         description = f"{arc_id} is in phase {files.printable(', '.join(in_progress))}"
-        return Arc(replace(marker, state=MarkerState.RUNNING, description=description), finished=False)
+        return Arc(marker._replace(state=MarkerState.RUNNING, description=description), finished=False)
     finished = cancelled or all(status in files.ENDED_STATUSES for status in phases.values())
-    return Arc(replace(marker, state=MarkerState.ENDED, description=f"{arc_id} is in no phase"), finished=finished)
+    return Arc(marker._replace(state=MarkerState.ENDED, description=f"{arc_id} is in no phase"), finished=finished)
 
 
 def _phases(content: Mapping[str, object]) -> dict[str, str] | None:

@@ -10,7 +10,8 @@ from statistics import median
 from echod.memory.consolidation.plan import ConsolidationPlan, plan_consolidation
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import Facts, PolicySettings, plan_compress, plan_prune
+from echod.memory.policy import Facts, plan_compress, plan_prune
+from echod.memory.policy_model import PolicySettings
 from tests.bench.figures import Curve, Figures
 from tests.bench.made import DAY, findings, knowledge_file, large_file, memory_file
 from tests.bench.reference import timed

@@ -8,7 +8,8 @@ from datetime import date, timedelta
 
 from echod.memory.document import parse
 from echod.memory.model import Document
-from echod.memory.policy import Facts, PolicySettings, plan_compress, plan_prune
+from echod.memory.policy import Facts, plan_compress, plan_prune
+from echod.memory.policy_model import PolicySettings
 from tests.bench.corpus import corpus
 from tests.bench.figures import Cells, Comparison, Figures, Row, Table, Threshold, at_least
 from tests.bench.quality.file import reviewer_file

@@ -8,13 +8,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from echod.memory.archive import render_archived_entries
 from echod.memory.conservation import FileChange, find_violations
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import CompressibleEntry, extract_references, is_knowledge_block
 from echod.memory.knowledge.compress import compress_topics
 from echod.memory.model import Document, Layer
-from echod.memory.policy import Facts, PolicySettings, plan_compress, render_archived_entries
+from echod.memory.policy import Facts, plan_compress
+from echod.memory.policy_model import PolicySettings
 from echod.memory.redact import redact, redact_entry
 from tests.memory import strategies
 from tests.memory.knowledge.test_blocks import CACHE, POOL, POOL_TWO, learning

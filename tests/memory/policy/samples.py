@@ -8,7 +8,8 @@ from datetime import date, timedelta
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document
-from echod.memory.policy import Facts, History, PolicySettings, PrunePlan, plan_prune
+from echod.memory.policy import Facts, History, PrunePlan, plan_prune
+from echod.memory.policy_model import PolicySettings
 
 TODAY = date(2026, 11, 20)
 ROLE = "reviewer"

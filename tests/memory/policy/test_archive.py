@@ -8,17 +8,16 @@ from datetime import date
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.model import Block, Layer
-from echod.memory.policy import (
+from echod.memory.archive import (
     MAX_ARCHIVE_BYTES,
     ArchivedEntry,
-    ScoreTerms,
     read_archive,
     render_archived_entries,
     select_archive_file,
+    to_archived_entry,
 )
-from echod.memory.policy.draft import to_archived_entry
-from echod.memory.policy_model import Rule
+from echod.memory.model import Block, Layer
+from echod.memory.policy_model import Rule, ScoreTerms
 from tests.memory import strategies
 from tests.memory.policy.samples import TODAY, entry, memory_document
 

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
 from echod.inspection.review import FIRST_PRUNE_HOLD_SECONDS
+from echod.memory.archive import MAX_ARCHIVE_BYTES
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import MIN_TOPIC_SIMILARITY
 from echod.memory.model import DEFAULT_CONFIDENCE, Document
-from echod.memory.policy import MAX_ARCHIVE_BYTES, Facts, History, PolicySettings, Rule, plan_prune
+from echod.memory.policy import Facts, History, plan_prune
 from echod.memory.policy.scoring import EARLIEST_DATE, noise_budget
+from echod.memory.policy_model import PolicySettings, Rule
 from echod.settings.schema import Settings
 from tests.memory.policy.samples import every_day
 
@@ -77,7 +79,7 @@ def test_every_number_is_in_the_table_with_the_default_of_its_setting() -> None:
     documented = {name: float(default) for name, default, _ in rows("name")}
     policy = Settings().policy_settings(Settings().memory_line_limit)
 
-    values = {field.name: getattr(policy, field.name) for field in fields(PolicySettings)}
+    values = policy._asdict()
     assert documented == {name: float(value) for name, value in values.items() if name != "propose_command"}
 
 

@@ -9,16 +9,8 @@ import pytest
 from hypothesis import given
 
 from echod.memory.identity import entry_ids
-from echod.memory.policy import (
-    Explanation,
-    Facts,
-    History,
-    PolicySettings,
-    Rule,
-    RuleOutcome,
-    build_explanation,
-    plan_prune,
-)
+from echod.memory.policy import Explanation, Facts, History, RuleOutcome, build_explanation, plan_prune
+from echod.memory.policy_model import PolicySettings, Rule
 from tests.memory.policy.samples import (
     ROLE,
     TODAY,

@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
 
+from echod.memory.archive import read_archive, render_archived_entries
 from echod.memory.conservation import FileChange, find_violations
 from echod.memory.document import parse
 from echod.memory.model import Document, Layer
-from echod.memory.policy import (
-    Facts,
-    History,
-    PolicySettings,
-    PruneAction,
-    plan_prune,
-    read_archive,
-    render_archived_entries,
-)
+from echod.memory.policy import Facts, History, plan_prune
 from echod.memory.policy.scoring import count_document_lines
+from echod.memory.policy_model import PolicySettings, PruneAction
 from echod.memory.redact import redact, redact_entry
 from tests.bench.made import large_file
 from tests.memory.policy.samples import ROLE, TODAY, entry, entry_ids_by_title, memory_document, observation
@@ -116,7 +109,7 @@ def test_real_files_are_conserved_at_any_limit(corpus: Path) -> None:
     for path in sorted(corpus.glob("*-echoes/**/MEMORY.md")):
         document = parse_document(path.read_bytes())
         for limit in (0, 20, 60, 100):
-            plan = plan_prune("x", document, Facts(), replace(PolicySettings(), memory_line_limit=limit), TODAY)
+            plan = plan_prune("x", document, Facts(), PolicySettings()._replace(memory_line_limit=limit), TODAY)
             if plan.memory is None:
                 continue
             texts = [render_archived_entries(plan.archived, 1).decode()]

@@ -7,11 +7,10 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
+from echod.memory.archive import read_archive, render_archived_entries, to_archived_entry
 from echod.memory.document import parse
 from echod.memory.identity import block_content, entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.policy import Rule, read_archive, render_archived_entries
-from echod.memory.policy.draft import to_archived_entry
 from echod.memory.policy.manual import (
     EditRefusal,
     Removal,
@@ -21,6 +20,7 @@ from echod.memory.policy.manual import (
     remove_entries,
     restore_entry,
 )
+from echod.memory.policy_model import Rule
 from echod.memory.redact import redact_entry
 from echod.memory.shorten import condense
 

@@ -7,8 +7,9 @@ import pytest
 from echod.memory.document import parse
 from echod.memory.identity import entry_ids
 from echod.memory.model import Document, Layer
-from echod.memory.policy import PolicySettings, plan_promotion
+from echod.memory.policy import plan_promotion
 from echod.memory.policy.scoring import find_recurring
+from echod.memory.policy_model import PolicySettings
 from tests.memory.policy.samples import (
     ROLE,
     TODAY,

@@ -9,9 +9,10 @@ import pytest
 
 from echod.memory.document import parse
 from echod.memory.model import Document, Layer
-from echod.memory.policy import Facts, History, PolicySettings, PruneAction, Rule, build_explanation, plan_prune
+from echod.memory.policy import Facts, History, build_explanation, plan_prune
 from echod.memory.policy.draft import POINTER
 from echod.memory.policy.scoring import count_document_lines
+from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.redact import redact
 from echod.memory.shorten import condense
 from tests.memory.policy.samples import (

@@ -10,23 +10,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn
 
+from echod.memory.archive import render_archived_entries
 from echod.memory.conservation import FileChange, find_violations
 from echod.memory.document import parse
 from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document, Layer
-from echod.memory.policy import (
-    Facts,
-    History,
-    PolicySettings,
-    PruneAction,
-    PrunePlan,
-    Rule,
-    plan_prune,
-    render_archived_entries,
-)
+from echod.memory.policy import Facts, History, PrunePlan, plan_prune
 from echod.memory.policy.draft import POINTER
 from echod.memory.policy.scoring import count_document_lines, entry_statuses
+from echod.memory.policy_model import PolicySettings, PruneAction, Rule
 from echod.memory.redact import redact, redact_entry
 from echod.memory.shorten import condense, without_list_marks
 from tests.memory import strategies

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from echod.memory.model import Layer
-from echod.memory.policy import Facts, History, PolicySettings, ScoreTerms
+from echod.memory.policy import Facts, History
 from echod.memory.policy.scoring import (
     EARLIEST_DATE,
     compute_score,
@@ -19,6 +19,7 @@ from echod.memory.policy.scoring import (
     last_verified_on,
     score_terms,
 )
+from echod.memory.policy_model import PolicySettings, ScoreTerms
 from tests.memory.policy.samples import ROLE, TODAY, days_ago, entry, entry_ids_by_title, every_day, memory_document
 
 POLICY = PolicySettings()

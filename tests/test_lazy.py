@@ -14,13 +14,13 @@ from types import ModuleType
 import pytest
 
 import echod
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 
 SOURCE = """
 from __future__ import annotations
 
 import {eager}
-from echod.lazy_imports import lazy_imports
+from echod.lazy import lazy_imports
 
 with lazy_imports(__name__):
     import lazy_one
@@ -76,7 +76,7 @@ def test_a_missing_name_is_an_attribute_error(importer: ModuleType) -> None:
 
 @pytest.mark.parametrize("statement", ["import xml.dom", "from . import sibling"])
 def test_what_cannot_be_lazy_is_refused(statement: str) -> None:
-    source = f"from echod.lazy_imports import lazy_imports\nwith lazy_imports('some.module'):\n    {statement}\n"
+    source = f"from echod.lazy import lazy_imports\nwith lazy_imports('some.module'):\n    {statement}\n"
 
     with pytest.raises(ImportError, match="cannot be lazy"):
         exec(source, {"__name__": "some.module", "__package__": "some"})  # noqa: S102 - a module needs no file here
@@ -88,7 +88,7 @@ def test_other_modules_import_as_ever_meanwhile(tmp_path: Path, monkeypatch: pyt
     (tmp_path / "other_module.py").write_text("from json import dumps\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.delitem(sys.modules, "other_module", raising=False)
-    source = "from echod.lazy_imports import lazy_imports\nwith lazy_imports('some.module'):\n    import other_module\n"
+    source = "from echod.lazy import lazy_imports\nwith lazy_imports('some.module'):\n    import other_module\n"
 
     exec(source, {"__name__": "another.module"})  # noqa: S102 - a module needs no file here
 

@@ -1,18 +1,20 @@
-"""Import modules at the top of a file and load them where they are first used.
+"""Load modules and compile regular expressions where they are first used, though they are written at the top of a file.
 
-A module of its own, since it comes before everything that it helps to load late. It is like the `lazy import` of PEP
-810 (Python 3.15), except that a name stays a stand-in for its module: read what you need as `module.name`. To set a
-name, set it in the module itself.
+A module of its own, since it comes before everything that it helps to load late. `lazy_imports` is like the `lazy
+import` of PEP 810 (Python 3.15), except that a name stays a stand-in for its module: read what you need as
+`module.name`. To set a name, set it in the module itself.
 """
 
 from __future__ import annotations
 
 import builtins
+import re
 import sys
 from _thread import allocate_lock
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import ModuleType
+from typing import overload
 
 _lock = allocate_lock()
 """Blocks of two threads must not restore each other's import. No block waits for anything while it has the lock."""
@@ -60,3 +62,38 @@ def lazy_imports(importer: str) -> Iterator[None]:
             yield
         finally:
             builtins.__import__ = eager
+
+
+class LazyPattern:
+    """A regular expression that is compiled when it is first used. It has the attributes of the compiled one.
+
+    Use `lazy_pattern`, which has the right type.
+    """
+
+    def __init__(self, pattern: str | bytes, flags: int) -> None:
+        self.pattern = pattern
+        self.initial_flags = flags
+
+    def __getattr__(self, name: str) -> object:
+        """Compile the expression, keep its methods here, and return its `name`."""
+        compiled = re.compile(self.pattern, self.initial_flags)
+        self.__dict__.update({each: getattr(compiled, each) for each in _PATTERN_ATTRIBUTES})
+        return getattr(compiled, name)
+
+
+_PATTERN_ATTRIBUTES = (
+    "search", "match", "fullmatch", "finditer", "findall", "split", "sub", "subn", "flags", "groups", "groupindex",
+)  # fmt: skip
+
+
+@overload
+def lazy_pattern(pattern: str, flags: int = 0) -> re.Pattern[str]: ...
+@overload
+def lazy_pattern(pattern: bytes, flags: int = 0) -> re.Pattern[bytes]: ...
+def lazy_pattern(pattern: str | bytes, flags: int = 0) -> object:
+    """Return a regular expression that is compiled when it is first used.
+
+    For the expressions of modules, as `re.compile`. Compiling takes up to a millisecond, a command imports hundreds of
+    them, and most texts need few.
+    """
+    return LazyPattern(pattern, flags)
