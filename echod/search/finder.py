@@ -254,7 +254,7 @@ def _read_order(index: SearchIndex, documents: Sequence[int]) -> Sequence[tuple[
     found: list[tuple[int, str, str]] = []
     for begin in range(0, len(documents), _MAX_VALUES):
         ids = documents[begin : begin + _MAX_VALUES]
-        select = f"SELECT id, layer, date FROM document INDEXED BY document_order WHERE id IN ({_marks(ids)})"  # noqa: S608
+        select = f"SELECT id, layer, date FROM document WHERE id IN ({_marks(ids)})"  # noqa: S608
         found += index.connection.execute(select, ids).fetchall()
     return found
 

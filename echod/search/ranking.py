@@ -47,7 +47,7 @@ _BUDGET_PER_PASSAGE: Final = 100
 """Documents of many passages, such as conversations, need more rows: so many for each passage of an average one."""
 _MAX_ROW_BUDGET: Final = 1_000
 _MIN_READ_WORDS: Final = 1
-_MAX_READ_FACTOR: Final = 2
+_MAX_READ_FACTOR: Final = 3
 """How many rows are read of the rarest word, even beyond the budget, as a multiple of it."""
 _MIN_SIMILAR_LENGTH: Final = 4
 _SIMILAR_PREFIX_LENGTH: Final = 2
@@ -58,7 +58,7 @@ _MAX_SIMILAR_FREQUENCY: Final = 100
 """A word that more documents have needs no similar ones."""
 _SIMILAR_ROW_BUDGET: Final = 300
 """How many rows with similar words are read, those of the rarest words first. A small memory has fewer."""
-_MAX_COMMON_ROWS: Final = 12_000
+_MAX_COMMON_ROWS: Final = 8_000
 """How many rows of common words are passed over in search of those near a rarer word, the rarer words first. The most
 common ones hardly separate documents."""
 _ROWS_PER_COLLECTION: Final = DOCUMENTS_PER_COLLECTION * PASSAGES_PER_DOCUMENT

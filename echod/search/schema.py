@@ -90,8 +90,6 @@ CREATE_STATEMENTS: Final = (
     """,
     "CREATE INDEX document_file ON document (file)",
     "CREATE INDEX document_entry ON document (entry)",
-    # Layer and date of many documents are read for each search, without their texts.
-    "CREATE INDEX document_order ON document (id, layer, date)",
     """
     CREATE TABLE citation (
         document INTEGER NOT NULL,
