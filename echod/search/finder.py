@@ -264,8 +264,7 @@ def _best(scores: Mapping[int, float], count: int) -> Sequence[int]:
     if len(scores) <= count:
         return tuple(scores)
     lowest = sorted(scores.values(), reverse=True)[count - 1] - _LAYER_STEP * max(_LAYER_ORDER.values())
-    found = [document for document, score in scores.items() if score >= lowest]
-    found.sort()  # so that the order of a set decides nothing
+    found = sorted([document for document, score in scores.items() if score >= lowest])  # not in the order of a set
     found.sort(key=scores.__getitem__, reverse=True)
     return found[: count + _REORDERED]
 

@@ -376,7 +376,7 @@ class _IndexRows:
 
 
 def word_rows(ids: Sequence[int]) -> WordRows:
-    """Return the rows of a word, of which those of a document follow one another. Passage 0 is the title."""
+    """Return the rows of a word. Those of a document must follow one another. Passage 0 is the title."""
     passages = [row for row in ids if row % PASSAGES_PER_DOCUMENT]
     owners = [row >> PASSAGE_BITS for row in passages]
     documents = frozenset(owners)

@@ -59,7 +59,7 @@ class _Redactor(NamedTuple):
 
 _REDACTOR: Final = _Redactor(lambda line: redact(line).text, lambda text: redact_entry(text).text)
 _CLEAN: Final = _Redactor(str, lambda text: replace_spans(text, find_email_in_evidence(text)).text)
-"""For texts without a secret. What else an entry loses depends on that entry alone."""
+"""For texts without a secret. An entry still loses the e-mail addresses in its evidence."""
 
 
 def prepare(documents: Iterable[SearchDocument]) -> Iterator[PreparedDocument]:
