@@ -12,7 +12,6 @@ from pathlib import Path
 
 from echod.clock import local_date
 from echod.inbox.spool import Spool
-from echod.inspection import InspectionCache, ReviewCollector, load_inspections, save_inspections
 from echod.lazy import lazy_imports
 from echod.packs.installed import PackLocations
 from echod.paths import Paths, claude_home, codex_home
@@ -39,6 +38,7 @@ from echod.workflows import GateLimits, SystemProcessTable
 with lazy_imports(__name__):
     import psutil
 
+    from echod import inspection
     from echod.sessions import needs, text_search, transcripts
 
 
@@ -97,14 +97,14 @@ class ReadContext:
         )
 
     @cached_property
-    def inspections(self) -> InspectionCache:
+    def inspections(self) -> inspection.InspectionCache:
         """The stored inspections of memory files."""
-        return load_inspections(self.paths.inspections)
+        return inspection.load_inspections(self.paths.inspections)
 
     @cached_property
-    def review_collector(self) -> ReviewCollector:
+    def review_collector(self) -> inspection.ReviewCollector:
         """The review items."""
-        return ReviewCollector(self.entries, self.inspections)
+        return inspection.ReviewCollector(self.entries, self.inspections)
 
     @cached_property
     def session_projects(self) -> SessionProjects:
@@ -190,7 +190,7 @@ class ReadContext:
 
     def save_inspections(self) -> None:
         """Save changed inspections for the next process."""
-        save_inspections(self.inspections, self.paths.inspections)
+        inspection.save_inspections(self.inspections, self.paths.inspections)
 
     def discover_stores(self) -> DiscoveredStores:
         """Return the present projects and stores: the registered ones and those that match the settings' globs."""

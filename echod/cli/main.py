@@ -48,13 +48,12 @@ def main() -> NoReturn:
     try:
         from echod.cli.app import run
 
-        is_brief = sys.argv[1:2] in (["search"], ["status"])
-        if is_brief:
+        if sys.argv[1:2] not in (["run"], ["mcp"]):
             import gc
 
             gc.set_threshold(_GC_THRESHOLD)
         code = run(sys.argv[1:])
-        if is_brief:
+        if sys.argv[1:2] in (["search"], ["status"]):
             sys.stderr.flush()
             os._exit(code)  # nothing is open, and tidying up the modules takes as long as the command
         sys.exit(code)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import date
 from enum import Enum
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import click
 
@@ -22,16 +22,29 @@ from echod.cli.context import CommandContext
 from echod.cli.output import fit_path, role_label, sanitize, short_path, title_text, wrap
 from echod.clock import local_date
 from echod.errors import UsageError
-from echod.inspection.inspect import get_facts, with_confirmations
 from echod.jobs.base import ArchivedCopy, list_archived_entries
+from echod.lazy import lazy_imports
 from echod.memory.document import parse, parse_block
 from echod.memory.identity import AmbiguousEntryError, UnknownEntryError, entry_ids, resolve_id
 from echod.memory.model import Block, Document
-from echod.memory.policy import Facts
 from echod.store.errors import as_store_error
 from echod.store.layout import Role, Store, find_roles, global_root
 
+with lazy_imports(__name__):
+    from echod.inspection import inspect as memory_inspection
+    from echod.memory.policy import scoring
+
+if TYPE_CHECKING:
+    from echod.memory.policy import Facts  # loads the policies, which few commands need
+
 _MAX_CANDIDATES = 20
+_MAX_JOB_ID_DIGITS = 18
+"""The database cannot hold a longer number, so it is not a job's."""
+
+
+def is_job_id(text: str) -> bool:
+    """Return whether an argument can be the number of a job."""
+    return text.isascii() and text.isdigit() and len(text) <= _MAX_JOB_ID_DIGITS
 
 
 def parse_as_of(text: str | None, now: float) -> date:
@@ -148,8 +161,11 @@ def read_facts(read_context: ReadContext, role: Role, today: date, memory: Docum
     """Return the recorded facts about a role's entries. They are empty if nothing was ever recorded."""
     policy = read_context.maintenance_policy(role.store.project).policy
     if read_context.entries is None:
-        return Facts() if memory is None else with_confirmations(role, Facts(), memory, policy.memory_line_limit)
-    return get_facts(role, read_context.entries, policy, today, memory)
+        none = scoring.Facts()
+        if memory is None:
+            return none
+        return memory_inspection.with_confirmations(role, none, memory, policy.memory_line_limit)
+    return memory_inspection.get_facts(role, read_context.entries, policy, today, memory)
 
 
 @dataclass(frozen=True, slots=True)

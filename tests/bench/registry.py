@@ -13,7 +13,8 @@ class Topic:
         name: its module in `tests.bench.topics`.
         title: its heading in the table.
         seconds: within which it must be over, also on a slow machine; beyond that it counts as not measured.
-        timed: it compares times with a bar, so that nothing else may run beside it; a curve bears company.
+        timed: it compares elapsed times with a bar, so that nothing else may run beside it. Curves, counts, and the
+            processor time and memory of one process bear company.
     """
 
     name: str
@@ -23,13 +24,13 @@ class Topic:
 
 
 TOPICS = (
-    Topic("idle", "The service at rest", 200),
+    Topic("idle", "The service at rest", 400, timed=False),
     Topic("latency", "From a finding to the memory", 120),
     Topic("documents", "Reading and writing a memory file", 60),
     Topic("merging", "Merging two branches of a memory", 60),
     Topic("consolidation", "Folding findings in", 150),
     Topic("commands", "Commands and hooks, against python -c pass", 240),
-    Topic("storm", "A storm of writes", 300),
+    Topic("storm", "A storm of writes", 500, timed=False),
     Topic("commits", "A commit, step by step", 90),
     Topic("curves", "Cost against size", 400, timed=False),
     Topic("walk", "Modules that a reader passes", 90, timed=False),

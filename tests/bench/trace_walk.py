@@ -7,7 +7,9 @@ open exactly these modules. Usage: python -m tests.bench.trace_walk OUTPUT COMMA
 from __future__ import annotations
 
 import atexit
+import importlib
 import json
+import pkgutil
 import sys
 import threading
 from pathlib import Path
@@ -30,7 +32,10 @@ def main() -> None:
                 files.add(code.co_filename)
 
     atexit.register(lambda: output.write_text(json.dumps(sorted(files))))
-    from echod.cli.main import main as echod_main  # before the trace: imports are not a walk
+    for module in pkgutil.walk_packages(echod.__path__, "echod."):  # before the trace: imports are not a walk
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    from echod.cli.main import main as echod_main
 
     sys.argv = ["echod", *arguments]
     threading.setprofile(trace)

@@ -12,11 +12,10 @@ import click
 
 from echod.app.context import ReadContext, process_is_alive
 from echod.auto_memory.changes import MemoryChanges
-from echod.cli.commands.undo import is_job_id
 from echod.cli.context import CommandContext
 from echod.cli.output import WIDTH, fit_path, format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.session_roots import list_changes, logged_changes, logged_memory_changes
-from echod.cli.targets import block_title, select_stores
+from echod.cli.targets import block_title, is_job_id, select_stores
 from echod.contract.codec import to_json
 from echod.contract.commands import EntryDiff, FileDiff, JobDiffReport, JobInfo, JobsReport, LoggedJob, LogReport
 from echod.contract.entries import OfferedEntry, RecallLog

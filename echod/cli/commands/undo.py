@@ -26,7 +26,7 @@ from echod.cli.execute import (
 )
 from echod.cli.output import format_timestamp, sanitize, short_path, title_text, wrap
 from echod.cli.session_roots import find_memory_undo, find_undo, newest_session_job, undo_change, undo_memory_change
-from echod.cli.targets import block_title, select_project_to_change
+from echod.cli.targets import block_title, is_job_id, select_project_to_change
 from echod.clock import local_date
 from echod.errors import UsageError
 from echod.inspection.inspect import pin_restored
@@ -40,9 +40,6 @@ from echod.store.reader import CommitInfo
 from echod.store.undo import UndoPreview
 
 _MAX_SHOWN_CHANGES = 12
-
-_MAX_JOB_ID_DIGITS = 18
-"""The database cannot hold a longer number, so it is not a job's."""
 
 
 class _UndoPlan(NamedTuple):
@@ -134,11 +131,6 @@ def _find_newest_other_undo(context: CommandContext, path: Path | None, *, in_al
             projects = None if project is None else [project]
             return undo_change(context, find_undo(context, read_context, session_job, projects))
     return None
-
-
-def is_job_id(text: str) -> bool:
-    """Return whether an argument can be the number of a job."""
-    return text.isascii() and text.isdigit() and len(text) <= _MAX_JOB_ID_DIGITS
 
 
 def parse_job_and_path(arguments: Sequence[str], *, last: bool) -> tuple[int | None, Path | None]:

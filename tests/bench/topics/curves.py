@@ -21,8 +21,7 @@ from tests.support import finding_text, make_project
 
 _ENTRIES = (1_250, 5_000, 20_000)
 _PLANNED = (1_250, 5_000, 10_000)
-"""The job below plans a file of 20,000 entries as well."""
-_JOBS = (1_250, 5_000, 20_000)
+_JOBS = (1_250, 5_000, 10_000)
 _KNOWLEDGE = (500, 1_000, 2_000, 4_000)
 _FILES = (100, 300, 1_000, 3_000, 10_000)
 _LEARNINGS = 50

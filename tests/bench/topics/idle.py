@@ -19,7 +19,7 @@ from tests.bench.household import (
 from tests.bench.workspace import Workspace
 
 _PROJECTS = 100
-_SPANS, _SPAN_SECONDS = 3, 10.0
+_SPANS, _SPAN_SECONDS = 2, 10.0
 
 
 def measure(space: Workspace) -> Figures:
