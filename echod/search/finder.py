@@ -264,7 +264,7 @@ def _best(scores: Mapping[int, float], count: int) -> Sequence[int]:
     if len(scores) <= count:
         return tuple(scores)
     lowest = sorted(scores.values(), reverse=True)[count - 1] - _LAYER_STEP * max(_LAYER_ORDER.values())
-    found = [document for document, score in scores.items() if score >= lowest]
+    found = sorted([document for document, score in scores.items() if score >= lowest])  # not in the order of a set
     found.sort(key=scores.__getitem__, reverse=True)
     return found[: count + _REORDERED]
 
@@ -352,8 +352,8 @@ def _read_documents(index: SearchIndex, scores: Mapping[int, float]) -> tuple[Fo
     select = (
         f"SELECT {_COLUMNS} FROM document JOIN file ON file.id = document.file WHERE document.id IN ({_marks(ids)})"  # noqa: S608
     )
-    by_id = {document.row: document for document in _documents(index, select, ids)}
-    return tuple(by_id[number]._replace(score=scores[number]) for number in ids)
+    by_id = {document.row: document for document in _documents(index, select, ids, scores)}
+    return tuple(by_id[number] for number in ids)
 
 
 def _list(
@@ -368,7 +368,7 @@ def _list(
         f"SELECT {_COLUMNS} FROM document JOIN file ON file.id = document.file WHERE {where} "  # noqa: S608
         "ORDER BY collection, path, line"
     )
-    found = _documents(index, select, [*collections, *ids])
+    found = _documents(index, select, [*collections, *ids], {})
     shown = [d for d in found if d.kind in kinds]
     if refresh.outdated_files:
         outdated = {row for (row,) in _rows_of(index, refresh.outdated_files)}
@@ -381,12 +381,12 @@ def _rows_of(index: SearchIndex, files: Collection[int]) -> Iterable[tuple[int]]
     return index.connection.execute(select, tuple(files))
 
 
-def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> list[FoundDocument]:
+def _documents(
+    index: SearchIndex, select: str, values: Sequence[object], scores: Mapping[int, float]
+) -> list[FoundDocument]:
     connection = index.connection
-    collections = {
-        number: (scope, project, store)
-        for number, scope, project, store in connection.execute("SELECT id, scope, project, store FROM collection")
-    }
+    places = connection.execute("SELECT id, scope, project, store FROM collection")
+    collections = {number: place for number, *place in places}
     rows = connection.execute(select, values).fetchall()
     ids = [row[0] for row in rows]
     citations: dict[int, list[str]] = {}
@@ -412,6 +412,7 @@ def _documents(index: SearchIndex, select: str, values: Sequence[object]) -> lis
                 layer=layer, category=category, domain=domain, title=title, date=date, path=path, line=line, body=body,
                 source=source, confidence=confidence, suspicious=bool(suspicious),
                 citations=tuple(citations.get(number, ())), states=tuple(states.get(number, ())),
+                score=scores.get(number, 0.0),
             )
         )  # fmt: skip
     return found

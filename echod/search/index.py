@@ -180,6 +180,7 @@ class SearchIndex:
         changed = [file for file in files if not _is_unchanged(rows.get(str(file.path)), file)]
         listed = {str(file.path) for file in files}
         removed = [row for path, row in rows.items() if path not in listed]
+        has_changed = bool(changed or removed)
         for begin in range(0, len(changed) or len(removed), _FILES_PER_TRANSACTION):
             contents = [_read(source, file) for file in changed[begin : begin + _FILES_PER_TRANSACTION]]
             with transaction(self.connection):
@@ -190,10 +191,10 @@ class SearchIndex:
                 for content in contents:
                     writer.write_file(content)
                 writer.finish(time.time())
-        problems = self.connection.execute(
-            "SELECT path, problem FROM file WHERE collection = ? AND problem IS NOT NULL ORDER BY path", (collection,)
-        )
-        return collection, len(changed), (Problem(path, problem) for path, problem in problems.fetchall())
+        if has_changed:
+            rows = self._file_rows(collection)
+        problems = [Problem(path, row.problem) for path, row in sorted(rows.items()) if row.problem is not None]
+        return collection, len(changed), problems
 
     def _changed_rows(self, collection: int, files: Sequence[SourceFile]) -> Iterator[_FileRow]:
         by_path = {str(file.path): file for file in files}
@@ -203,10 +204,13 @@ class SearchIndex:
 
     def _file_rows(self, collection: int) -> dict[str, _FileRow]:
         rows = self.connection.execute(
-            "SELECT path, id, inode, size, modified_ns, changed_ns, settled FROM file WHERE collection = ?",
+            "SELECT path, id, settled, problem, inode, size, modified_ns, changed_ns FROM file WHERE collection = ?",
             (collection,),
         )
-        return {path: _FileRow(number, (*version,), bool(settled)) for path, number, *version, settled in rows}
+        return {
+            path: _FileRow(number, (*version,), bool(settled), problem)
+            for path, number, settled, problem, *version in rows
+        }
 
 
 def _writer() -> ModuleType:
@@ -217,6 +221,7 @@ class _FileRow(NamedTuple):
     id: int
     version: tuple[int, ...]
     settled: bool
+    problem: str | None
 
 
 def _is_unchanged(row: _FileRow | None, file: SourceFile) -> bool:

@@ -14,13 +14,16 @@ that also have a rarer one. docs/search.md has the figures for each choice.
 
 from __future__ import annotations
 
+import json
 import math
 import sqlite3
-from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import compress
+from operator import eq
 from typing import Any, Final, NamedTuple
 
-from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
+from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGE_BITS, PASSAGES_PER_DOCUMENT
 from echod.search.words import query_words, synonyms, trigrams
 
 TITLE_WEIGHT: Final = 1.57
@@ -56,18 +59,25 @@ _MAX_SIMILAR_FREQUENCY: Final = 100
 _SIMILAR_ROW_BUDGET: Final = 300
 """How many rows with similar words are read, those of the rarest words first. A small memory has fewer."""
 _MAX_COMMON_ROWS: Final = 8_000
-"""A word with more rows is not read if the query has a rarer one, since it hardly separates documents."""
+"""How many rows of common words are passed over in search of those near a rarer word, the rarer words first. The most
+common ones hardly separate documents."""
 _ROWS_PER_COLLECTION: Final = DOCUMENTS_PER_COLLECTION * PASSAGES_PER_DOCUMENT
 _MAX_ROW: Final = (1 << 63) - 1
 _MAX_SEPARATE_COLLECTIONS: Final = 8
 """Up to this number of collections, reading the rows of each is faster than reading all rows and choosing."""
 
 
+_SELECT_ROWS: Final = (
+    "SELECT json_group_array(rowid) FROM "
+    "(SELECT rowid FROM passage WHERE passage MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?)"
+)
+"""As one text, since a list of numbers takes half the time of as many rows."""
+
 _MAX_CACHED, _MAX_CACHED_ROWS = 20_000, 300
 """How many counts, and how many lists of rows, are kept between queries: some megabytes."""
 
 
-class _WordRows(NamedTuple):
+class WordRows(NamedTuple):
     """The rows with one word of the query. `frequency` is the number of documents, estimated for a common word.
 
     `weight` is less than 1 for a mere prefix.
@@ -75,7 +85,11 @@ class _WordRows(NamedTuple):
 
     titles: frozenset[int]
     passages: Sequence[int]
+    owners: Sequence[int]
+    """The document of each passage."""
     documents: frozenset[int]
+    repeated: Sequence[int]
+    """The documents with several of these passages, each once or more."""
     frequency: float
     weight: float
 
@@ -88,7 +102,7 @@ class TermCache:
 
     def __init__(self) -> None:
         self.values: dict[tuple[object, ...], Any] = {}
-        self.rows: dict[tuple[object, ...], _WordRows] = {}
+        self.rows: dict[tuple[object, ...], WordRows] = {}
         self._version: tuple[int, int] | None = None
 
     def follow(self, connection: sqlite3.Connection) -> None:
@@ -117,58 +131,79 @@ def rank(
     rows = index.read(words)
     rarity = {word: _rarity(rows[word].frequency, index.total) for word in words}
     total = sum(rarity.values())
-    titles: defaultdict[int, float] = defaultdict(float)
-    passages: defaultdict[int, float] = defaultdict(float)
-    coverage: defaultdict[int, float] = defaultdict(float)
-    evidence = [(rows[word], rarity[word] * rows[word].weight) for word in words]
+    evidence = [WordEvidence(rows[word], rarity[word] * rows[word].weight) for word in words]
     evidence += [
-        (others, min(rarity[word], _rarity(others.frequency, index.total)) * SYNONYM_WEIGHT)
+        WordEvidence(others, min(rarity[word], _rarity(others.frequency, index.total)) * SYNONYM_WEIGHT)
         for word in words
         if (others := index.read_synonyms(word)) is not None
     ]
-    for found, value in evidence:
-        if found.titles:
-            in_title = value * TITLE_WEIGHT
-            for document in found.titles:
-                titles[document] += in_title
-            below_title = value * (BOTH_WEIGHT - TITLE_WEIGHT)
-            for passage in found.passages:
-                passages[passage] += below_title if passage // PASSAGES_PER_DOCUMENT in found.titles else value
-        else:
-            for passage in found.passages:
-                passages[passage] += value
-        for document in found.documents:
+    return combine_evidence(evidence, index.similar(words, rows), total)
+
+
+class WordEvidence(NamedTuple):
+    """The rows with a word, and how much the word counts."""
+
+    rows: WordRows
+    value: float
+
+
+def combine_evidence(evidence: Sequence[WordEvidence], similar: Mapping[int, float], total: float) -> dict[int, float]:
+    """Return the scores of documents. `total` is what a document with all words of the query is worth.
+
+    Most documents have one word in one passage, which is then their score and their coverage. Only the others are
+    looked at one by one.
+    """
+    several: set[int] = set()
+    seen: set[int] = set()
+    for rows, _ in evidence:
+        several.update(rows.titles, rows.repeated, seen & rows.documents)
+        seen |= rows.documents
+    single = [(rows.documents - several, value) for rows, value in evidence]
+    scores = _score(several, evidence)
+    highest = max([*scores.values(), *(value for documents, value in single if documents)], default=0.0) or 1.0
+    of_score, of_coverage = 1 / highest, COVERAGE_WEIGHT / total
+    combined: dict[int, float] = {}
+    for documents, value in single:
+        combined |= dict.fromkeys(documents, value * of_score + value * of_coverage)
+    coverage = dict.fromkeys(scores, 0.0)
+    for rows, value in evidence:
+        for document in rows.documents & several:
             coverage[document] += value
-    scores: dict[int, float] = {}
+    for document, score in scores.items():
+        combined[document] = score * of_score + coverage[document] * of_coverage
+    share = SIMILAR_WEIGHT / (max(similar.values(), default=0.0) or 1.0)
+    for document, value in similar.items():
+        combined[document] = combined.get(document, 0.0) + share * value
+    return combined
+
+
+def _score(documents: Collection[int], evidence: Iterable[WordEvidence]) -> dict[int, float]:
+    """Return what the title and the three best passages of each of these documents are worth."""
+    titles = dict.fromkeys(documents, 0.0)
+    passages: dict[int, float] = {}
+    for rows, value in evidence:
+        for document in rows.titles:
+            titles[document] += value * TITLE_WEIGHT
+        below_title = value * (BOTH_WEIGHT - TITLE_WEIGHT)
+        for passage, document in zip(rows.passages, rows.owners, strict=True):
+            if document in documents:
+                added = below_title if document in rows.titles else value
+                passages[passage] = passages[passage] + added if passage in passages else added
+    best: dict[int, float] = {}
     several: dict[int, list[float]] = {}  # few documents have it, and a list for each of the others would take time
     for passage, value in passages.items():
-        document = passage // PASSAGES_PER_DOCUMENT
-        if document not in scores:
-            scores[document] = value
+        document = passage >> PASSAGE_BITS
+        if document not in best:
+            best[document] = value
         elif document in several:
             several[document].append(value)
         else:
-            several[document] = [scores[document], value]
+            several[document] = [best[document], value]
     for document, values in several.items():
         values.sort(reverse=True)
-        title = titles.get(document, 0.0)
-        scores[document] = values[0] + NEXT_PASSAGES_WEIGHT * sum([value + title for value in values[1:3]])
-    for document, title in titles.items():
-        scores[document] = scores.get(document, 0.0) + title
-    return _combine(scores, coverage, index.similar(words, rows), total)
-
-
-def _combine(
-    scores: Mapping[int, float], coverage: Mapping[int, float], similar: Mapping[int, float], total: float
-) -> dict[int, float]:
-    highest = max(scores.values(), default=0.0) or 1.0
-    share = SIMILAR_WEIGHT / (max(similar.values(), default=0.0) or 1.0)
-    combined = {document: share * value for document, value in similar.items()}
-    of_score, of_coverage = 1 / highest, COVERAGE_WEIGHT / total
-    for document, score in scores.items():
-        value = score * of_score + coverage[document] * of_coverage
-        combined[document] = combined[document] + value if document in combined else value
-    return combined
+        title = titles[document]
+        best[document] = values[0] + NEXT_PASSAGES_WEIGHT * sum([value + title for value in values[1:3]])
+    return {document: best.get(document, 0.0) + title for document, title in titles.items()}
 
 
 def _rarity(documents: float, total: int) -> float:
@@ -207,7 +242,7 @@ class _IndexRows:
                 for number in self._collections
             ]
 
-    def read(self, words: Sequence[str]) -> Mapping[str, _WordRows]:
+    def read(self, words: Sequence[str]) -> Mapping[str, WordRows]:
         """Return the rows of each word: all rows of the rarest words, and those of the others near them."""
         expressions = {word: _quote(word) for word in words}
         counts = {word: self._count(expressions[word]) for word in words}
@@ -215,8 +250,8 @@ class _IndexRows:
             if not counts[word] and len(word) >= _MIN_SIMILAR_LENGTH:
                 expressions[word] += "*"
                 counts[word] = self._count(expressions[word])
-        found: dict[str, _WordRows] = {}
-        read_rows, read_words = 0, 0
+        found: dict[str, WordRows] = {}
+        read_rows, read_words, common_rows = 0, 0, 0.0
         near = ""
         for word in sorted(words, key=lambda word: counts[word]):
             expression, count = expressions[word], counts[word]
@@ -226,10 +261,11 @@ class _IndexRows:
                 read_rows += len(rows.passages) + len(rows.titles)
                 read_words += bool(rows.documents)
                 near = f"{near} OR {expression}" if near else expression
-            elif count <= _MAX_COMMON_ROWS:
+            elif common_rows + count <= _MAX_COMMON_ROWS:
                 rows = self._rows(f"{expression} AND ({near})", self._budget)
+                common_rows += count
             else:
-                rows = _word_rows(())
+                rows = word_rows(())
             frequency = rows.frequency if count <= self._budget else min(count, self.total)
             found[word] = rows._replace(frequency=frequency, weight=weight)
         return found
@@ -255,12 +291,12 @@ class _IndexRows:
         self._cached[key] = found
         return found
 
-    def read_synonyms(self, word: str) -> _WordRows | None:
+    def read_synonyms(self, word: str) -> WordRows | None:
         """Return the rows with a word that means nearly the same; None if no such word is known."""
         others = synonyms(word)
         return self._rows(" OR ".join(map(_quote, others)), 3 * _MAX_SIMILAR_ROWS) if others else None
 
-    def similar(self, words: Sequence[str], rows: Mapping[str, _WordRows]) -> Mapping[int, float]:
+    def similar(self, words: Sequence[str], rows: Mapping[str, WordRows]) -> Mapping[int, float]:
         """Return the documents with words similar to the rarest words of the query."""
         found: defaultdict[int, float] = defaultdict(float)
         if len(words) == 1 and rows[words[0]].documents and rows[words[0]].weight == 1.0:
@@ -293,15 +329,13 @@ class _IndexRows:
         if known is not None:
             return known
         wanted = trigrams(word)
+        words = self._words_with_prefix(word[:_SIMILAR_PREFIX_LENGTH])
+        counts = Counter[str]()
+        for part in wanted:
+            counts.update(words.get(part, ()))
+        del counts[word]
         least = math.ceil(SIMILARITIES[0] * len(wanted))
-        near: list[tuple[float, int, str]] = []
-        for other in self._words_with_prefix(word[:_SIMILAR_PREFIX_LENGTH], least + 2):
-            shared = 0
-            for part in wanted:  # a loop, since a generator takes three times as long, and there are many words
-                if part in other:
-                    shared += 1
-            if shared >= least and other != word:
-                near.append((-shared / len(wanted), len(other), other))
+        near = [(-shared / len(wanted), len(other), other) for other, shared in counts.items() if shared >= least]
         near.sort()
         found: dict[float, list[str]] = {}
         for similarity, _, other in reversed(near[:_MAX_SIMILAR_WORDS]):
@@ -309,41 +343,49 @@ class _IndexRows:
         self._cached[key] = found
         return found
 
-    def _words_with_prefix(self, prefix: str, length: int) -> Sequence[str]:
-        """Return the words of the index that begin with a prefix and have at least this length."""
-        key = (prefix, length)
-        found: list[str] | None = self._cached.get(key)
-        if found is None:
-            select = "SELECT word FROM word WHERE word >= ? AND word < ? AND length(word) >= ?"
-            values = (prefix, f"{prefix}\U0010ffff", length)
-            found = self._cached[key] = [word for (word,) in self._connection.execute(select, values).fetchall()]
+    def _words_with_prefix(self, prefix: str) -> Mapping[str, Sequence[str]]:
+        """Return the words of the index that begin with a prefix, by their trigrams."""
+        key = ("prefix", prefix)
+        known: Mapping[str, Sequence[str]] | None = self._cached.get(key)
+        if known is not None:
+            return known
+        found: dict[str, list[str]] = {}
+        select = "SELECT word FROM word WHERE word >= ? AND word < ?"
+        for (word,) in self._connection.execute(select, (prefix, f"{prefix}\U0010ffff")).fetchall():
+            for part in trigrams(word):
+                found.setdefault(part, []).append(word)
+        self._cached[key] = found
         return found
 
-    def _rows(self, expression: str, limit: int) -> _WordRows:
+    def _rows(self, expression: str, limit: int) -> WordRows:
         """Return the first rows that match an expression, in the collections."""
         key = (*self._ranges, expression, limit)
         known = self._cached_rows.get(key)
         if known is not None:
             return known
         found: list[int] = []
-        select = "SELECT rowid FROM passage WHERE passage MATCH ? AND rowid BETWEEN ? AND ? LIMIT ?"
         for rows in self._ranges:
             values = (expression, rows.first, rows.last, limit)
-            found += [row for (row,) in self._connection.execute(select, values).fetchall()]
+            found += json.loads(self._connection.execute(_SELECT_ROWS, values).fetchone()[0])
         if len(self._collections) > _MAX_SEPARATE_COLLECTIONS:
             found = [row for row in found if row // _ROWS_PER_COLLECTION in self._collections]
-        word_rows = _word_rows(found)
+        read = word_rows(found)
         if len(found) <= self._budget and " AND " not in expression:  # which no other query reads
-            self._cached_rows[key] = word_rows
-        return word_rows
+            self._cached_rows[key] = read
+        return read
 
 
-def _word_rows(ids: Sequence[int]) -> _WordRows:
-    """Return the rows of a word. Passage 0 of a document is its title."""
-    titles = frozenset([row // PASSAGES_PER_DOCUMENT for row in ids if not row % PASSAGES_PER_DOCUMENT])
+def word_rows(ids: Sequence[int]) -> WordRows:
+    """Return the rows of a word. Those of a document must follow one another. Passage 0 is the title."""
     passages = [row for row in ids if row % PASSAGES_PER_DOCUMENT]
-    documents = titles.union([row // PASSAGES_PER_DOCUMENT for row in passages])
-    return _WordRows(titles, passages, documents, len(documents), 1.0)
+    owners = [row >> PASSAGE_BITS for row in passages]
+    documents = frozenset(owners)
+    repeated = list(compress(owners, map(eq, owners, owners[1:]))) if len(documents) < len(owners) else ()
+    titles = frozenset[int]()
+    if len(passages) < len(ids):
+        titles = frozenset([row >> PASSAGE_BITS for row in ids if not row % PASSAGES_PER_DOCUMENT])
+        documents |= titles
+    return WordRows(titles, passages, owners, documents, repeated, len(documents), 1.0)
 
 
 def _quote(word: str) -> str:

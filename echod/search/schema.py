@@ -32,7 +32,9 @@ BUILD: Final = f"{SCHEMA_VERSION}/{__version__}"
 """The writer of the documents. Another version of echod may read files differently, so it builds the index again."""
 
 DOCUMENTS_PER_COLLECTION: Final = 1 << 24
-PASSAGES_PER_DOCUMENT: Final = 1 << 12
+PASSAGE_BITS: Final = 12
+"""A row id without these last bits is the id of its document."""
+PASSAGES_PER_DOCUMENT: Final = 1 << PASSAGE_BITS
 
 _TOKENIZER: Final = "porter unicode61 remove_diacritics 0 categories 'L* N* M* C*'"
 

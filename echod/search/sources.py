@@ -21,7 +21,7 @@ from echod.files import file_version, open_regular
 from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
 from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, read_whole
-from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, ROLE_NAME, Store, find_roles, global_root
+from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, Store, find_roles, global_root
 
 with lazy_imports(__name__):
     from echod.memory.conversation import archive as archive_module
@@ -148,11 +148,17 @@ class ArchiveSource(NamedTuple):
 
 
 def _scope(store: Store) -> DocumentScope:
-    return DocumentScope.PROJECT if global_root(store) is None else DocumentScope.GLOBAL
+    return DocumentScope.GLOBAL if _is_global(store) else DocumentScope.PROJECT
 
 
 def _project(store: Store) -> str:
-    return str(store.project) if global_root(store) is None else ""
+    return "" if _is_global(store) else str(store.project)
+
+
+@lru_cache(_MAX_PATHS)
+def _is_global(store: Store) -> bool:
+    """Return whether a store is below the global one. Every search asks, and comparing paths takes time."""
+    return global_root(store) is not None
 
 
 def _role_directories(store: Store) -> Iterator[str]:
@@ -162,10 +168,10 @@ def _role_directories(store: Store) -> Iterator[str]:
     except (FileNotFoundError, NotADirectoryError):
         return
     root = store.key
-    if global_root(store) is not None and store.root.name not in _GLOBAL_ROLES_EXCLUDED:
+    if _is_global(store) and store.root.name not in _GLOBAL_ROLES_EXCLUDED:
         yield root  # the memory of the global store has no role
         return
-    yield from (f"{root}/{role.name}" for role in roles if ROLE_NAME.fullmatch(role.name))
+    yield from (f"{root}/{role.name}" for role in roles)
 
 
 def _regular_file(path: str) -> SourceFile | None:

@@ -69,8 +69,7 @@ def words(text: str, *, umlauts: bool = False) -> list[str]:
     """Return the words of a text in order. With `umlauts`, a word with one also appears with an `e` instead."""
     found: list[str] = []
     visible, _ = normalize_characters(text)
-    for match in _WORD.finditer(visible if visible.isascii() else unicodedata.normalize("NFC", visible)):
-        word = match[0]
+    for word in _WORD.findall(visible if visible.isascii() else unicodedata.normalize("NFC", visible)):
         if word.isascii():
             if word.islower() and word.isalpha():  # nearly every word, and this is where the time goes
                 found.append(word)

@@ -10,14 +10,14 @@ from __future__ import annotations
 import hashlib
 import sqlite3
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
 from echod.files import FileVersion
 from echod.hooks.mentions import text_mentions
 from echod.lazy import lazy_pattern
 from echod.memory.prompt_injection import find_injection, might_contain_injection
-from echod.memory.redact import redact, redact_entry
+from echod.memory.redact import find_email_in_evidence, find_secrets, redact, redact_entry, replace_spans
 from echod.search.documents import DocumentKind, SearchDocument
 from echod.search.schema import DOCUMENTS_PER_COLLECTION, PASSAGES_PER_DOCUMENT
 from echod.search.words import passages, words
@@ -47,15 +47,63 @@ class PreparedDocument(NamedTuple):
     """The words of the title, then those of each passage of the text."""
 
 
-def prepare(document: SearchDocument) -> PreparedDocument:
-    """Return the parts of a document for the index."""
-    title, source = redact(document.title).text, redact(document.source).text
-    redaction = redact_entry(document.body)
-    body = redaction.text
-    clean_lines = frozenset() if redaction.spans else frozenset(document.body.split("\n"))
-    text = body if document.text is None else _redact_unless_clean(document.text, clean_lines)
-    clean_body = "" if redaction.spans else document.body
-    citations = tuple(dict.fromkeys(_citation(cite, clean_body) for cite in document.citations))
+_MAX_BATCH_CHARACTERS: Final = 16_000
+
+
+class _Redactor(NamedTuple):
+    """Removes the secrets from a line, and from the text of an entry."""
+
+    line: Callable[[str], str]
+    entry: Callable[[str], str]
+
+
+_REDACTOR: Final = _Redactor(lambda line: redact(line).text, lambda text: redact_entry(text).text)
+_CLEAN: Final = _Redactor(str, lambda text: replace_spans(text, find_email_in_evidence(text)).text)
+"""For texts without a secret. An entry still loses the e-mail addresses in its evidence."""
+
+
+def prepare(documents: Iterable[SearchDocument]) -> Iterator[PreparedDocument]:
+    """Yield the parts of each document for the index.
+
+    The search for secrets takes longest, and most of it to begin with a text. So the texts of many documents are
+    searched as one, with empty lines between them. If there is a secret, each document is searched, and in one with a
+    secret each text is redacted for itself.
+    """
+    for batch in _batches(documents):
+        is_clean = not _has_secret(batch)
+        for document in batch:
+            yield _prepare(document, _CLEAN if is_clean or not _has_secret([document]) else _REDACTOR)
+
+
+def _has_secret(documents: Sequence[SearchDocument]) -> bool:
+    return bool(find_secrets("\n\n".join([text for document in documents for text in _texts(document)])))
+
+
+def _batches(documents: Iterable[SearchDocument]) -> Iterator[list[SearchDocument]]:
+    batch: list[SearchDocument] = []
+    size = 0
+    for document in documents:
+        batch.append(document)
+        size += sum(map(len, _texts(document)))
+        if size > _MAX_BATCH_CHARACTERS:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch
+
+
+def _texts(document: SearchDocument) -> Iterator[str]:
+    """Yield the texts of a document that the index stores or is searched in. No other one can contain a secret."""
+    yield from (document.title, document.source, document.body)
+    if document.text is not None:
+        yield document.text
+    yield from document.citations
+
+
+def _prepare(document: SearchDocument, redactor: _Redactor) -> PreparedDocument:
+    title, source, body = redactor.line(document.title), redactor.line(document.source), redactor.entry(document.body)
+    text = body if document.text is None else redactor.entry(document.text)
+    citations = tuple(dict.fromkeys(_citation(redactor.line(cite)) for cite in document.citations))
     origin = " ".join([source, *(citation.text for citation in citations)])
     return PreparedDocument(
         title=title,
@@ -75,13 +123,7 @@ def _passage_words(text: str, origin: str) -> Iterator[tuple[str, ...]]:
         yield tuple(words(origin))
 
 
-def _redact_unless_clean(text: str, clean_lines: frozenset[str]) -> str:
-    """Redact a text, unless all its lines are known to be without secrets: redaction is the slowest part."""
-    return text if clean_lines.issuperset(text.split("\n")) else redact_entry(text).text
-
-
-def _citation(text: str, clean_body: str) -> Citation:
-    clean = text if text in clean_body else redact(text).text
+def _citation(clean: str) -> Citation:
     path = _LINES.sub("", clean)
     return Citation(clean, path, path.rpartition("/")[2].lower())
 
@@ -171,11 +213,10 @@ class CollectionWriter:
         connection.executemany("UPDATE document SET line = ? WHERE id = ?", moved)
         for document, _, count in (row for rows in known.values() for row in rows):
             self._delete_document(document, count)
-        for digest, found in new:
-            self._insert_document(file or 0, digest, found)
+        for (digest, found), prepared in zip(new, prepare(found for _, found in new), strict=True):
+            self._insert_document(file or 0, digest, found, prepared)
 
-    def _insert_document(self, file: int, digest: str, found: SearchDocument) -> None:
-        prepared = prepare(found)
+    def _insert_document(self, file: int, digest: str, found: SearchDocument, prepared: PreparedDocument) -> None:
         document = self._collection * DOCUMENTS_PER_COLLECTION + self._next
         self._next += 1
         self._inserted += 1

@@ -117,3 +117,11 @@ def test_a_chain_of_neighbours_is_redacted_to_its_end() -> None:
 def test_spans_that_overlap_are_refused() -> None:
     with pytest.raises(ValueError, match="overlap"):
         replace_spans("abcdef", [Secret("a", 0, 3), Secret("b", 2, 5)])
+
+
+@settings(max_examples=150, deadline=None)
+@given(TEXTS, SOUP, TEXTS)
+def test_a_secret_is_found_between_other_texts(before: str, text: str, after: str) -> None:
+    found = bool(find_secrets(text))
+
+    assert not found or find_secrets(f"{before}\n\n{text}\n\n{after}")

@@ -6,6 +6,7 @@ import os
 import resource
 import sqlite3
 import threading
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,10 +14,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.search import index
+from echod.search import index, ranking
 from echod.search.documents import DocumentKind
 from echod.search.finder import DocumentFinder, SearchRequest
 from echod.search.index import open_index
+from echod.search.schema import PASSAGE_BITS
 from echod.search.words import MAX_PASSAGE_LENGTH, passages
 from tests.search.conftest import ALL_KINDS, Library, entry
 from tests.support import run_in_child
@@ -288,6 +290,19 @@ def test_secrets_are_not_stored(library: Library) -> None:
     assert library.titles(key) == []
 
 
+def test_a_secret_among_many_entries_is_not_stored(library: Library) -> None:
+    key = "AKIA" + "IOSFODNN7EXAMPLQ"
+    texts = [f"The walnut number {number} grows slowly. " * 5 for number in range(200)]
+    texts[120] += f"Its key is {key}."
+    library.write("reviewer", "".join(entry(f"Tree {number}", text) for number, text in enumerate(texts)))
+
+    (found,) = [document for document in library.find("number 120 key") if document.title == "Tree 120"]
+
+    assert found.body.endswith("Its key is [REDACTED:aws-access-key].")
+    library.finder.close()
+    assert all(key.encode() not in file.read_bytes() for file in library.index.parent.glob("search.db*"))
+
+
 def test_the_index_is_private(library: Library) -> None:
     library.write("reviewer", entry("First", "about walnuts"))
     library.find("walnuts")
@@ -387,3 +402,38 @@ def test_a_large_import_leaves_one_part_of_the_full_text_index(library: Library)
         parts = connection.execute("SELECT count(DISTINCT segid) FROM passage_idx").fetchone()[0]
     connection.close()
     assert parts == 1
+
+
+_PASSAGES = st.frozensets(st.tuples(st.integers(1, 6), st.integers(0, 3)), max_size=8)
+
+
+@settings(max_examples=100)
+@given(words=st.lists(st.tuples(_PASSAGES, st.integers(1, 9)), min_size=1, max_size=4))
+def test_documents_with_one_word_score_as_if_looked_at_one_by_one(
+    words: list[tuple[frozenset[tuple[int, int]], int]],
+) -> None:
+    evidence = [
+        ranking.WordEvidence(
+            ranking.word_rows(sorted((document << PASSAGE_BITS) + passage for document, passage in found)), value
+        )
+        for found, value in words
+    ]
+    total = sum(value for _, value in words)
+
+    scores: dict[int, float] = {}
+    coverage: dict[int, float] = {}
+    for document in {document for found, _ in words for document, _ in found}:
+        by_passage = defaultdict[int, float](float)
+        title = sum(value * ranking.TITLE_WEIGHT for found, value in words if (document, 0) in found)
+        for found, value in words:
+            for passage in (passage for owner, passage in found if owner == document and passage):
+                both = ranking.BOTH_WEIGHT - ranking.TITLE_WEIGHT
+                by_passage[passage] += value * both if (document, 0) in found else value
+        best = sorted(by_passage.values(), reverse=True) or [0.0]
+        following = sum(value + title for value in best[1:3]) * ranking.NEXT_PASSAGES_WEIGHT
+        scores[document] = best[0] + title + following
+        coverage[document] = sum(value for found, value in words if any(owner == document for owner, _ in found))
+    highest = max(scores.values(), default=1.0)
+    expected = {document: scores[document] / highest + coverage[document] / total for document in scores}
+
+    assert ranking.combine_evidence(evidence, {}, total) == pytest.approx(expected)

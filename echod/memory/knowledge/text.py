@@ -53,7 +53,7 @@ _INLINE_CODE = r"(?<!`)`[^`\n]+`(?!`)"
 _NUMBERED = r"\b(?:PR|MR|[Ii]ssue|[Pp]ull [Rr]equest) ?#?[0-9]{1,9}\b"
 _CHARACTER = r"[^\s`\"'()\[\]<>{},;|\u2014\u2192\u201c\u201d]"
 # A piece of text. Brackets belong to it only in a path: beside a slash.
-_TOKEN = rf"(?:{_CHARACTER}|(?<=[/\\]){PATH_GROUP}|{PATH_GROUP}(?=[/\\]))+"
+_TOKEN = rf"(?:{_CHARACTER}++|(?<=[/\\]){PATH_GROUP}|{PATH_GROUP}(?=[/\\]))+"
 _IN_EVIDENCE = lazy_pattern(f"{_INLINE_CODE}|{_NUMBERED}|{_TOKEN}")
 _IN_BODY = lazy_pattern(f"{_NUMBERED}|{_TOKEN}")
 _MAX_TOKEN_LENGTH = 400  # characters; real references are shorter
@@ -296,16 +296,17 @@ def body_references(body: str) -> tuple[str, ...]:
 
 
 def _iter_references(pattern: re.Pattern[str], text: str, is_reference: Callable[[str], bool]) -> Iterator[str]:
-    for match in pattern.finditer(text):
-        token = match[0]
-        if token[0] == "`" or " " in token:
-            yield token
-            continue
-        if len(token) > _MAX_TOKEN_LENGTH:
-            continue
-        token = token.strip("*_").rstrip(".:!?*_\u2026")
-        if token.isalpha() and token[0].islower():
+    for piece in pattern.findall(text):
+        if piece.isalpha() and piece[0].islower():
             continue  # a plain word, as nearly all are: every form of a reference has another character or a capital
+        if piece[0] == "`" or " " in piece:
+            yield piece
+            continue
+        if len(piece) > _MAX_TOKEN_LENGTH:
+            continue
+        token = piece.strip("*_").rstrip(".:!?*_\u2026")
+        if token.isalpha() and token[0].islower():
+            continue
         parts = token.split("/")
         if len(parts) > 1 and all(_IDENTIFIER.fullmatch(part) for part in parts):
             yield from parts

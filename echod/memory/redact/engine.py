@@ -89,6 +89,8 @@ def find_email_in_evidence(entry: str) -> tuple[Secret, ...]:
 
     The text is a single entry, because the rest of a file must not decide what this learning is about.
     """
+    if "@" not in entry:
+        return ()
     evidence = list(_EVIDENCE.finditer(entry))
     if not any("@" in lines[0] for lines in evidence) or _ABOUT_EMAIL.search(_EVIDENCE.sub("", entry)):
         return ()
