@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 MODULES = sorted(path for path in PACKAGE.rglob("*.py"))
 
 MAX_MODULES = 330
-MAX_LINES = 77_500
+MAX_LINES = 77_800
 MAX_FILE_LINES = 500
 MIN_MEDIAN_LINES = 120
 MAX_LOCAL_IMPORTS = 25

@@ -1,6 +1,6 @@
 """Composition root for the daemon and for commands that change memory.
 
-The read-only parts are in `context`. What only some commands use is loaded when it is made.
+The read-only parts are in `context`. A part that few commands use is loaded when it is made.
 """
 
 from __future__ import annotations

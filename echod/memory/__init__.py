@@ -5,9 +5,9 @@ by one, because light callers need only `model` or `policy_model`. Read in this 
 file), `document` (from bytes to a document), `markdown` (headings), `forms` (entries), `edit`, `identity`, `findings`,
 `similarity`, `compose`, `consolidation`, `policy`, `knowledge`, `packs`, `redact`, `merge`, `lineage`, `conservation`.
 
-Two branches of a memory or an archive are merged by `branches`.
+`archive` is the format of entries that left a memory, and `branches` merges two branches of a memory or an archive.
 
-Modules for other packages: `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
+Modules for other packages: `archive`, `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
 `prompt_injection`, `proposals`, `session_summary`, `shorten`, `specificity`, `text`.
 """
 

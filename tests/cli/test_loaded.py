@@ -30,7 +30,8 @@ SETTINGS_OF_TESTS = {"ECHOD_QUIET_SECONDS", "ECHOD_DEBOUNCE_SECONDS", "ECHOD_DEB
 """The variables that a home of the tests sets. A user's home sets none, and defaults are not checked."""
 
 PROGRAM = """
-import json, sys
+import json, os, sys
+os._exit = sys.exit  # a short command ends its process at once
 before = {name for name, module in sys.modules.items() if module}
 sys.argv = ["echod", *sys.argv[1:]]
 from echod.cli.main import main

@@ -141,7 +141,9 @@ def _report_figures(diary: _DailyFigures) -> Figures:
             ),
         ),
         tables=(
-            Table("Four thousand jobs over a hundred days", ("day", "jobs", "ms a job", "memory MiB", "state MB"), days),
+            Table(
+                "Four thousand jobs over a hundred days", ("day", "jobs", "ms a job", "memory MiB", "state MB"), days
+            ),
         ),
     )
 
