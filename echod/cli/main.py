@@ -43,8 +43,11 @@ def main() -> NoReturn:
     _open_missing_streams()
     _escape_unencodable_output()
     sys.stdout, sys.stderr = SafeTextOutput.wrap(sys.stdout), SafeTextOutput.wrap(sys.stderr)
-    # structlog imports rich, if installed, to format tracebacks that are never printed here.
+    # structlog imports rich, if installed, to format tracebacks that are never printed here, and asyncio, which imports
+    # ssl. Only the MCP server's library needs that, and it takes four megabytes.
     sys.modules["rich"] = None  # type: ignore[assignment]
+    if sys.argv[1:2] != ["mcp"]:
+        sys.modules["ssl"] = None  # type: ignore[assignment]
     try:
         from echod.cli.app import run
 
