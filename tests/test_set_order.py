@@ -24,6 +24,7 @@ REVIEWED = {
     "memory/similarity/compare.py": "ends in a set",
     "memory/similarity/contradiction.py": "ends in a minimum",
     "search/finder.py": "each document gets a bonus of its own",
+    "search/ranking.py": "each document has a sum of its own",
     "sessions/journal.py": "directories are synced",
     "sessions/transcripts.py": "entries of a cache are dropped",
     "state/entries.py": "rows are inserted",

@@ -21,6 +21,8 @@ from echod.memory.document import parse
 from echod.memory.model import Document
 from tests.support import Home
 
+pytestmark = pytest.mark.slow
+
 # The keys that Claude Code accepts.
 HOOK_EVENTS = {
     "TaskCompleted", "SessionStart", "SessionEnd", "PreCompact", "Stop", "PreToolUse", "PostToolUseFailure",

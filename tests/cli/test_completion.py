@@ -16,6 +16,8 @@ from echod.cli.root import app
 from tests.cli.reference import all_command_paths
 from tests.support import Home, finding_text, make_project, until
 
+pytestmark = pytest.mark.slow
+
 COMPLETION_PROGRAM = """
 compopt() {{ :; }}  # only a shell that a user types into has it
 . {script}

@@ -19,6 +19,8 @@ from tests.cli.reference import all_command_paths, help_text
 from tests.life.files import grown_memory
 from tests.support import Home
 
+pytestmark = pytest.mark.slow
+
 ROOT: Final = Path(__file__).parents[2]
 PAGES: Final = tuple(
     page

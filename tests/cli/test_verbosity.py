@@ -18,6 +18,8 @@ from echod.cli.context import ProgressLine, colorize
 from echod.cli.root import app
 from tests.support import NO_PRUNING, Home, finding_text, make_project
 
+pytestmark = pytest.mark.slow
+
 CLEAR_LINE = "\r\x1b[K"
 
 

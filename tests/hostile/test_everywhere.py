@@ -23,6 +23,8 @@ from tests.life.files import MEMORY_HEADER, TODAY, learning_text, observation_te
 from tests.packs.conftest import TeamRegistry
 from tests.support import Home, make_project, running_daemon, until
 
+pytestmark = pytest.mark.slow
+
 LEARNINGS = (
     "a title", "evidence", "a body", "a source", "a claim", "loose text", "a subject", "a description", "a note",
     "a note's title", "an old archive", "an old quarantine", "what has to wait", "findings that wait", "standing 0",

@@ -27,6 +27,8 @@ from tests.daemon.test_loop import running_loop
 from tests.hostile.conftest import Target
 from tests.support import finding_text, make_project
 
+pytestmark = pytest.mark.slow
+
 ERRORS: dict[str, Callable[[], Exception]] = {
     **{
         errno.errorcode[code]: lambda code=code: OSError(code, os.strerror(code))  # type: ignore[misc]

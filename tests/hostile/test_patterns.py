@@ -13,6 +13,8 @@ from echod.memory.knowledge.text import body_references, evidence_references
 from echod.memory.similarity.compare import files_in
 from tests.hostile.bombs import ProductPattern, product_patterns, slow_texts
 
+pytestmark = pytest.mark.slow
+
 LENGTH = 100_000
 
 BOUNDED = {

@@ -14,6 +14,8 @@ from tests.hostile.conftest import SECRET_OUTSIDE, snapshot_tree
 from tests.hostile.test_places import SHAPES
 from tests.packs.conftest import PackStore, pack_store, team
 
+pytestmark = pytest.mark.slow
+
 __all__ = ["pack_store", "team"]
 PLACES = ("team/registry.json", "team/kit/MEMORY.md", "manifests/kit.json", "doc-packs/kit/MEMORY.md", "steps")
 

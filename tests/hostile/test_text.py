@@ -9,6 +9,8 @@ from echod.memory.model import Document
 from tests.hostile.conftest import Target, snapshot_tree
 from tests.support import finding_text
 
+pytestmark = pytest.mark.slow
+
 DEEP = 10_000
 NESTED = {
     "quotes": ">" * DEEP + " deep",

@@ -16,6 +16,8 @@ import pytest
 from tests.life.files import MEMORY_HEADER, crowded_memory, learning_text
 from tests.support import Home, finding_text, make_project
 
+pytestmark = pytest.mark.slow
+
 
 def test_a_directory_without_a_memory_is_refused_with_the_fix(home: Home, tmp_path: Path) -> None:
     (tmp_path / "bare").mkdir()

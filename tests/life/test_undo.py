@@ -12,6 +12,8 @@ import pytest
 
 from tests.support import Home, finding_text, make_project, running_daemon, until
 
+pytestmark = pytest.mark.slow
+
 TIMEOUTS = finding_text("Timeouts are missing")
 CENTS = finding_text("Money is in cents")
 EARLIER = "# Reviewer Memory\n\n" + finding_text("Names are plural")

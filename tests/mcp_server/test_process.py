@@ -20,6 +20,8 @@ from echod.mcp_server.schemas import TOOLS
 from tests.mcp_server.conftest import Desk
 from tests.support import until
 
+pytestmark = pytest.mark.slow
+
 COMMAND = [sys.executable, "-m", "echod", "mcp"]
 INITIALIZE = {
     "jsonrpc": "2.0",

@@ -10,6 +10,8 @@ import pytest
 from echod.memory.redact import find_secrets, redact, redact_entry
 from echod.memory.redact.patterns import TOKEN_PATTERNS
 
+pytestmark = pytest.mark.slow
+
 SIZE = 200_000
 BEGINNINGS = [beginning for shape in TOKEN_PATTERNS for beginning in shape.prefixes]
 UNITS = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -177,7 +178,7 @@ def test_no_real_memory_addresses_agents(corpus_files: list[Path]) -> None:
 @settings(max_examples=400, deadline=None)
 @given(
     st.sampled_from([*PHRASE_RULES, *MARKUP_RULES]).flatmap(
-        lambda rule: st.tuples(st.just(rule), st.from_regex(rule.pattern))
+        lambda rule: st.tuples(st.just(rule), st.from_regex(re.compile(rule.pattern.pattern)))
     )
 )
 def test_every_match_of_a_pattern_contains_a_keyword(

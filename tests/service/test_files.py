@@ -7,13 +7,13 @@ import plistlib
 import shlex
 import shutil
 import subprocess
+from importlib import resources
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.service import paths
 from echod.service.base import MANAGED_MARK, ManagedFile, ServiceConfig, ServiceError, build_service_config
 from echod.service.launchd import render_plist
 from echod.service.paths import read_template
@@ -37,7 +37,7 @@ def test_the_templates_are_found_in_an_installed_package(tmp_path: Path, monkeyp
     installed = tmp_path / "site-packages" / "echod"
     (installed / "_share" / "systemd").mkdir(parents=True)
     (installed / "_share" / "systemd" / "echod.service").write_text("installed")
-    monkeypatch.setattr(paths, "files", lambda _: installed)
+    monkeypatch.setattr(resources, "files", lambda _: installed)
 
     assert read_template("systemd", "echod.service") == "installed"
 

@@ -41,6 +41,8 @@ from echod.sync.repository import BASE, PUSHING, GitResult, MemoryRepository, Re
 from tests.support import run_in_child
 from tests.sync.conftest import ECHO, entry, file_of
 
+pytestmark = pytest.mark.slow
+
 NOW = 1_795_000_000.0
 
 

@@ -12,6 +12,8 @@ from hypothesis import Phase, given, settings
 from tests.memory.test_branches import clean, contents, expected_entries, histories
 from tests.sync.conftest import ECHO, Machine, entry, file_of
 
+pytestmark = pytest.mark.slow
+
 A, B, C, D = entry("alpha"), entry("beta", day=2), entry("gamma", day=3), entry("delta", day=4)
 BROKEN = {
     "removed": None,

@@ -13,7 +13,9 @@ import hashlib, sys
 from datetime import date
 from echod.memory.document import parse
 from echod.memory.knowledge import with_blocks
-from echod.memory.policy import Facts, PolicySettings, render_archived_entries, plan_compress, plan_prune
+from echod.memory.archive import render_archived_entries
+from echod.memory.policy import Facts, plan_compress, plan_prune
+from echod.memory.policy_model import PolicySettings
 
 today, files = date.fromisoformat(sys.argv[1]), sys.stdin.buffer.read().split(b"\\0")
 pruned = plan_prune("reviewer", parse(files[0]), Facts(), PolicySettings(memory_line_limit=40), today)
