@@ -34,6 +34,7 @@ from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.session_summary import summarize_memories
 from echod.paths import PRIVATE_DIR_MODE
+from echod.runtime.system import release_free_memory
 from echod.search.documents import DocumentSource
 from echod.search.finder import DocumentFinder
 from echod.store import layout
@@ -236,6 +237,8 @@ class SearchIndexer:
         """Wait for work. Return the sources of one store, so that a stop does not wait for all; None to stop."""
         with self._condition:
             while not (self._stopped or self._pending or self._shared_requested):
+                self._finder.close()  # its pages take megabytes, and the next work may be hours away
+                release_free_memory()
                 self._condition.wait()
             if self._stopped:
                 return None

@@ -22,6 +22,7 @@ from echod.errors import os_reason
 from echod.lazy import lazy_imports, lazy_pattern
 
 with lazy_imports(__name__):
+    import ctypes
     import subprocess
     import tempfile
 
@@ -224,3 +225,10 @@ def _end(process: subprocess.Popen[bytes]) -> None:
         except subprocess.TimeoutExpired:
             continue
     process.wait()
+
+
+def release_free_memory() -> None:
+    """Return freed memory to the system. The C library of Linux keeps it otherwise; others do nothing."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)

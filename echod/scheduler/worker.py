@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from echod.clock import local_date
 from echod.errors import EchodError, StateError, error_reason
-from echod.jobs import archive, compress, consolidate, ingest, observe, promote, propose, prune
+from echod.jobs import consolidate
 from echod.jobs.base import (
     JobBlocked,
     JobContext,
@@ -40,6 +40,8 @@ from echod.workflows.model import GateState, Verdict
 
 with lazy_imports(__name__):
     import structlog
+
+    from echod.jobs import archive, compress, ingest, observe, promote, propose, prune
 
 log = get_logger(__name__)
 
