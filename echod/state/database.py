@@ -29,6 +29,7 @@ BUSY_TIMEOUT_SECONDS: Final = 5.0
 _RETRY_SECONDS: Final = 0.02
 _MIN_SQLITE_VERSION: Final = (3, 37)  # STRICT tables
 _WAL_SIZE_LIMIT_BYTES: Final = 1 << 20
+_CACHE_KIB: Final = 1_000
 _MAX_IDLE_CONNECTIONS: Final = 4
 _IMMUTABLE_URI_OPTION: Final = "immutable=1"
 _DAMAGED_CODES = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_FORMAT})
@@ -286,6 +287,7 @@ def _connect(uri: str) -> sqlite3.Connection:
     connection.execute("PRAGMA fullfsync = ON")
     connection.execute("PRAGMA checkpoint_fullfsync = ON")
     connection.execute(f"PRAGMA journal_size_limit = {_WAL_SIZE_LIMIT_BYTES}")
+    connection.execute(f"PRAGMA cache_size = -{_CACHE_KIB}")
     return connection
 
 

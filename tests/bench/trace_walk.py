@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import importlib
 import json
+import os
 import pkgutil
 import sys
 import threading
@@ -37,6 +38,7 @@ def main() -> None:
             importlib.import_module(module.name)
     from echod.cli.main import main as echod_main
 
+    os._exit = sys.exit  # type: ignore[assignment]  # a short command ends its process at once
     sys.argv = ["echod", *arguments]
     threading.setprofile(trace)
     sys.setprofile(trace)

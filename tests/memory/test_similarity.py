@@ -22,6 +22,7 @@ from echod.memory.similarity import (
     files_in,
     learning_of,
 )
+from echod.memory.similarity.words import _alternatives
 
 SESSION = "Always await the session before commit"
 RETRY = "Retry the upload 3 times"
@@ -425,3 +426,16 @@ def test_the_learning_of_an_entry_is_its_body_without_metadata() -> None:
     assert block.entry is not None
 
     assert learning_of(block, block.entry) == Learning("Pattern: Close it", "- Close it.", "`a.py`", Layer.TRACED)
+
+
+@given(
+    st.lists(st.text("abc_", min_size=1, max_size=5), min_size=1, max_size=12, unique=True),
+    st.text("abc ", max_size=40),
+)
+def test_words_that_share_their_beginnings_are_found_as_if_each_was_tried(words: list[str], text: str) -> None:
+    plain = "|".join(word.replace("_", r"\s+") for word in sorted(words))
+    shared = _alternatives(
+        [[r"\s+" if character == "_" else character for character in word] for word in sorted(words)]
+    )
+
+    assert re.findall(rf"\b(?:{shared})\b", text) == re.findall(rf"\b(?:{plain})\b", text)

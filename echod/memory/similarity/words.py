@@ -18,7 +18,9 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+from typing import Final
 
 from echod.lazy import lazy_pattern
 from echod.memory.text import normalize_characters
@@ -360,9 +362,24 @@ RETRACTING_PHRASES = lazy_pattern(
 
 def _advice(spaced: str, unspaced: str) -> re.Pattern[str]:
     """Return a pattern of whole words, of beginnings of words (`fehl*`), and of parts of scripts without spaces."""
-    words = sorted(re.findall(r"\S+", unicodedata.normalize("NFKC", spaced)))
-    whole = "|".join(re.escape(word.rstrip("*")).replace("_", r"\s+") + r"\w*" * word.endswith("*") for word in words)
+    words = sorted(set(unicodedata.normalize("NFKC", spaced).split()))
+    whole = _alternatives([[_PARTS.get(character) or re.escape(character) for character in word] for word in words])
     return lazy_pattern(rf"\b(?:{whole})\b|{unspaced}", re.IGNORECASE)
+
+
+_PARTS: Final = {"_": r"\s+", "*": r"\w*"}
+
+
+def _alternatives(words: Sequence[Sequence[str]]) -> str:
+    """Return a pattern of any of these sorted words, each a sequence of characters.
+
+    A common beginning is written once, since otherwise each of some hundred words is tried at each place of a text.
+    """
+    found = []
+    for first, group in groupby(words, key=lambda word: word[:1]):
+        rest = [word[1:] for word in group]
+        found.append("".join([*first, *rest[0]]) if len(rest) == 1 else f"{''.join(first)}(?:{_alternatives(rest)})")
+    return "|".join(found)
 
 
 RULE_ADVICE = _advice(

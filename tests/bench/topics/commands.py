@@ -19,7 +19,7 @@ from tests.bench.workspace import Workspace
 from tests.hooks.events import teammate_event
 
 _PROJECTS = 100
-_ROUNDS, _SECONDS = 41, 10.0
+_ROUNDS, _SECONDS = 31, 8.0
 _WAITING = 1000
 _BARE = (sys.executable, "-c", "pass")
 _ECHOD = str(Path(sys.executable).with_name("echod"))

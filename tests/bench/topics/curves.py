@@ -20,10 +20,10 @@ from tests.bench.workspace import Workspace
 from tests.support import finding_text, make_project
 
 _ENTRIES = (1_250, 5_000, 20_000)
-_PLANNED = (1_250, 5_000, 10_000)
-_JOBS = (1_250, 5_000, 10_000)
+_PLANNED = (1_250, 2_500, 5_000)
+_JOBS = (600, 1_250, 2_500)
 _KNOWLEDGE = (500, 1_000, 2_000, 4_000)
-_FILES = (100, 300, 1_000, 3_000, 10_000)
+_FILES = (100, 1_000, 10_000)
 _LEARNINGS = 50
 _LATER = date(2026, 12, 31)
 

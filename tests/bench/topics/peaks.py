@@ -14,7 +14,8 @@ from tests.bench.workshop import open_job_runner, single_store
 from tests.bench.workspace import Workspace
 from tests.support import make_project, run_in_child
 
-_ENTRIES = 20_000
+_ENTRIES = 2_500
+_BLOCKS = 4_000
 _LEARNINGS = 1_000
 
 
@@ -23,7 +24,7 @@ def measure(space: Workspace) -> Figures:
     jobs: dict[str, tuple[str, Callable[[], dict[str, bytes]], int]] = {
         f"consolidate {_LEARNINGS:,} findings into {_ENTRIES:,} entries": ("consolidate", _to_consolidate, 100_000),
         f"prune {_ENTRIES:,} entries": ("prune", lambda: {"MEMORY.md": large_file(_ENTRIES)}, 150),
-        "compress 10,000 entries": ("compress", lambda: {"knowledge.md": knowledge_file(10_000)}, 100_000),
+        f"compress {_BLOCKS:,} entries": ("compress", lambda: {"knowledge.md": knowledge_file(_BLOCKS)}, 100_000),
     }
     rows = [Row("peak memory of a worker without work", _peak(space, "none", _nothing), "MiB")]
     for number, (what, (kind, files, limit)) in enumerate(jobs.items()):
