@@ -46,12 +46,12 @@ def main() -> NoReturn:
     # structlog imports rich, if installed, to format tracebacks that are never printed here, and asyncio, which imports
     # ssl. Only the MCP server's library needs that, and it takes four megabytes.
     sys.modules["rich"] = None  # type: ignore[assignment]
-    if sys.argv[1:2] != ["mcp"]:
+    if "mcp" not in sys.argv:
         sys.modules["ssl"] = None  # type: ignore[assignment]
     try:
         from echod.cli.app import run
 
-        if sys.argv[1:2] not in (["run"], ["mcp"]):
+        if not {"run", "mcp"}.intersection(sys.argv):
             import gc
 
             gc.set_threshold(_GC_THRESHOLD)

@@ -227,3 +227,12 @@ def test_the_service_keeps_nothing_in_memory_that_it_never_uses(home: Home, tmp_
 
 def _environ_without_settings(home: Home) -> dict[str, str]:
     return {name: value for name, value in home.environ.items() if name not in SETTINGS_OF_TESTS}
+
+
+@pytest.mark.parametrize("words", [["mcp"], ["-q", "mcp"]], ids=" ".join)
+def test_the_library_of_the_mcp_server_gets_what_it_imports(home: Home, words: list[str]) -> None:
+    pytest.importorskip("mcp")
+
+    done = home.echod(*words)  # the input of a test is at its end
+
+    assert (done.returncode, done.stderr) == (0, "")
