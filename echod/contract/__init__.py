@@ -1,6 +1,6 @@
 """The shapes of everything that `--json` prints: the contract for scripts (docs/json.md).
 
-Values only: named tuples, and dataclasses where a field is replaced or has a default that may change. They are not
+Values only: named tuples, and dataclasses where a default may change or a field is named like a method. They are not
 pydantic models, since commands must answer in less time than loading pydantic takes. `codec` converts all to JSON and
 back, `status` has the values of `echod status`, `sessions` has those of the commands of that name, `entries` has those
 about entries (search, explain, picture, sync, solutions), and `commands` has all others. Nothing is exported

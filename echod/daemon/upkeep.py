@@ -174,6 +174,9 @@ def _interval_trigger(task: PeriodicTask) -> IntervalTrigger:
 STOP_SECONDS = 5.0
 """How long the stop waits for a refresh. A killed one leaves a usable index."""
 
+CLOSE_SECONDS = 10.0
+"""After so long without work the index is closed: its pages take megabytes, and the next work may be hours away."""
+
 
 class SearchIndexer:
     """The thread, and the stores that it has still to look at.
@@ -182,6 +185,7 @@ class SearchIndexer:
         finder: the index.
         sources_of: returns the sources of a store.
         shared_sources: returns the sources that belong to no project.
+        close_seconds: how long the index stays open without work.
     """
 
     def __init__(
@@ -190,8 +194,10 @@ class SearchIndexer:
         *,
         sources_of: Callable[[Store], Iterable[DocumentSource]],
         shared_sources: Callable[[], Iterable[DocumentSource]],
+        close_seconds: float = CLOSE_SECONDS,
     ) -> None:
         self._finder = finder
+        self._close_seconds = close_seconds
         self._sources_of = sources_of
         self._shared_sources = shared_sources
         self._pending: dict[str, Store] = {}
@@ -235,11 +241,11 @@ class SearchIndexer:
 
     def _next(self) -> list[DocumentSource] | None:
         """Wait for work. Return the sources of one store, so that a stop does not wait for all; None to stop."""
+        if not self._wait(self._close_seconds):
+            self._finder.close()  # syncs the disk, so not while the loop waits for the lock
+            release_free_memory()
+            self._wait(None)
         with self._condition:
-            while not (self._stopped or self._pending or self._shared_requested):
-                self._finder.close()  # its pages take megabytes, and the next work may be hours away
-                release_free_memory()
-                self._condition.wait()
             if self._stopped:
                 return None
             if self._shared_requested:
@@ -247,6 +253,13 @@ class SearchIndexer:
                 return list(self._shared_sources())
             store = self._pending.pop(next(iter(self._pending)))
         return list(self._sources_of(store))
+
+    def _wait(self, seconds: float | None) -> bool:
+        """Wait for work or the stop, at most so long. Return whether there is any."""
+        with self._condition:
+            return bool(
+                self._condition.wait_for(lambda: self._stopped or self._pending or self._shared_requested, seconds)
+            )
 
 
 STEP_BUDGET_BYTES = 128 * 1024

@@ -1,12 +1,13 @@
-"""Ask the operating system: free space, file system types and mounts, and processes; and run the user's own command.
+"""Ask the operating system: free space, file system types and mounts, and processes; run the user's own command.
 
 A file system type matters because the kernel reports no event for a change made by another machine. Where nothing is
 known (macOS has no /proc), the functions return None or "" and claim nothing. A process is identified by its number and
 its start, since numbers are used again. Loads nothing heavy where /proc exists, because `echod status` uses it.
 
-The questions are read-only. The user's own command gets a prompt on its standard input and answers on its standard
-output. It comes from the user's settings alone. It runs without a shell, in an empty directory, with a time limit, and
-what it prints is bounded. If it is an agent itself, it is asked to leave no transcript.
+The questions are read-only. Freed memory can be returned to the system. The user's own command gets a prompt on its
+standard input and answers on its standard output. It comes from the user's settings alone. It runs without a shell, in
+an empty directory, with a time limit, and its output is bounded. If it is an agent itself, it is asked to leave no
+transcript.
 """
 
 from __future__ import annotations

@@ -281,9 +281,9 @@ def _find_moved(fingerprint: Fingerprint, content: TokenizedFile, around: _Aroun
     if fingerprint.copies > 1 or len(fingerprint.tokens) < _MIN_MOVED_TOKENS * TOKEN_BYTES:
         return None
     lines = content.code_lines
-    sums, length = [*map(checksum, around.cited)], len(around.cited)
+    present, sums, length = [line.checksum for line in lines], [*map(checksum, around.cited)], len(around.cited)
     new = around.new_lines(len(lines))
-    found = [n for n in new if [line.checksum for line in lines[n : n + length]] == sums]
+    found = [n for n in new if present[n : n + length] == sums]
     if len(found) != 1 or not {*new}.issuperset(range(found[0], found[0] + length)):
         return None
     return Located(EvidenceState.MOVED, lines[found[0]].number, lines[found[0] + length - 1].number)
@@ -337,8 +337,7 @@ def _find_lines(fingerprint: Fingerprint, content: TokenizedFile) -> Located | N
 
 
 def _words(line: bytes) -> Counter[bytes]:
-    tokens = (line[at : at + TOKEN_BYTES] for at in range(0, len(line), TOKEN_BYTES))
-    return Counter(token for token in tokens if token not in SIGNS)
+    return Counter({token: number for token, number in _counts(line).items() if token not in SIGNS})
 
 
 def _text(tokens: Tokens, line: CodeLine) -> bytes:
@@ -351,7 +350,7 @@ def _split(data: bytes) -> list[bytes]:
 
 def _is_telling(line: bytes) -> bool:
     """Return whether a line has more than brackets and other signs."""
-    return any(token not in SIGNS for token in _counts(line))
+    return bool(_words(line))
 
 
 def _are_alike(
@@ -434,9 +433,7 @@ def _find_alike(fingerprint: Fingerprint, tokens: Tokens, place: Located | None)
 
     Where their place is known and they are not there (`place`), only much of a long text is found elsewhere.
     """
-    wanted = _counts(fingerprint.tokens)
-    if not SIGNS.issuperset(wanted):
-        wanted = Counter({token: number for token, number in wanted.items() if token not in SIGNS})
+    wanted = _words(fingerprint.tokens) or _counts(fingerprint.tokens)
     weights = _weights(wanted, tokens)
     total = sum(weights[token] * number for token, number in wanted.items())
     length = len(fingerprint.tokens) // TOKEN_BYTES
