@@ -114,8 +114,6 @@ class ReadContext:
     @cached_property
     def session_need_finder(self) -> needs.SessionNeedFinder:
         """The finder of sessions that have to be archived."""
-        # Most users archive no conversations, and their commands load nothing for it.
-
         return needs.SessionNeedFinder(
             self.session_projects,
             transcripts.TranscriptFinder(self.claude_home, self._codex_home),
@@ -124,6 +122,13 @@ class ReadContext:
             summarises=bool(self.settings.sessions.summary_command),
         )
 
+    def session_need_finder_for(self, projects: Iterable[Path]) -> needs.SessionNeedFinder | None:
+        """Return the finder of sessions; None if the conversations of none of these projects are archived.
+
+        That is usual, and nothing is loaded for it then.
+        """
+        return self.session_need_finder if self.session_projects.enabled(projects) else None
+
     @cached_property
     def session_log(self) -> SessionLog | None:
         """The transcripts that were read."""
@@ -131,9 +136,9 @@ class ReadContext:
 
     def host_state(self, project: Path, now: float) -> needs.HostState:
         """Return what the host still has of a project's conversations."""
-        enabled = bool(self.session_projects.enabled([project]))
-        waiting = self.session_need_finder.waiting(project, now) if enabled else ()
-        return needs.HostState(project, enabled, waiting, self.host_days)
+        finder = self.session_need_finder_for([project])
+        waiting = () if finder is None else finder.waiting(project, now)
+        return needs.HostState(project, finder is not None, waiting, self.host_days)
 
     def collect_notices(self, store: Store, now: float) -> Notices:
         """Return the items for the user in a store's journal, and one if the project's curated memory is full."""

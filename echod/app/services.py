@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import random
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 from echod.app.context import ReadContext, process_is_alive
 from echod.app.moved_projects import RecordedProjects
+from echod.errors import isolated
 from echod.lazy import lazy_imports
 from echod.paths import Paths
 from echod.runtime.system import UserCommand
@@ -35,7 +36,7 @@ with lazy_imports(__name__):
 
     from echod.auto_memory import copies
     from echod.inbox import inbox as hook_inbox
-    from echod.jobs import archive, observe
+    from echod.jobs import archive, observe, packs
     from echod.memory import proposals
     from echod.memory.conversation import digest
     from echod.memory.reports import intake
@@ -45,7 +46,9 @@ with lazy_imports(__name__):
 
 if TYPE_CHECKING:
     from echod.jobs.base import JobOutcome, JobResources
-    from echod.sessions.needs import SessionNeedFinder
+    from echod.state.jobs import Job
+    from echod.store.healing.recovery import RecoveryReport
+    from echod.store.layout import Store
 
 
 class ProgressTracer:
@@ -116,6 +119,15 @@ class Services:
         """The records about projects by their paths, to be carried along when one is moved."""
         return RecordedProjects(self.paths.journal, self._database, self.read_context.projects, self.paths.worker_lock)
 
+    def recover(self, stores: Iterable[Store]) -> RecoveryReport:
+        """Complete what a crash left half done in these stores and the global ones. Hold the worker lock."""
+        locations = self.read_context.pack_locations
+        report = self.engine.recover((*stores, *locations.stores))
+        if locations.exists:
+            with isolated("The list of doc packs"):  # commands that change packs do it too
+                packs.sync_manifests(self.engine, locations.claude_home)
+        return report
+
     @cached_property
     def queue(self) -> JobQueue:
         """The queue, in which this process claims jobs."""
@@ -175,11 +187,6 @@ class Services:
         return SessionLog(self._database)
 
     @cached_property
-    def session_need_finder(self) -> SessionNeedFinder:
-        """The finder of sessions that have to be archived."""
-        return self.read_context.session_need_finder
-
-    @cached_property
     def session_services(self) -> archive.SessionServices:
         """Everything that works on conversations."""
         settings = self.settings.sessions
@@ -187,7 +194,7 @@ class Services:
         summarizer = self._user_command(settings.summary_command, settings.summary_seconds, digest.MAX_ANSWER_BYTES)
         return archive.SessionServices(
             projects=self.read_context.session_projects,
-            need_finder=self.session_need_finder,
+            need_finder=self.read_context.session_need_finder,
             session_log=self.session_log,
             summarizer=summarizer,
             clock=self._clock,
@@ -217,7 +224,7 @@ class Services:
         if not self.read_context.session_projects.enabled([project]):
             return False
         self.session_log.put_hint(session_id, hint, self._clock())
-        self.session_need_finder.look_again()
+        self.read_context.session_need_finder.look_again()
         return True
 
     @cached_property
@@ -229,11 +236,12 @@ class Services:
             project_gate=self.read_context.project_gate,
             job_settings=self._job_settings,
             observe_context=observe.ObserveContext(self.inbox, self._hook_events),
-            session_services=self.session_services,
             validator=self.validator,
             proposer=self.proposer,
             entries=self.entries,
             exchange=self._exchange,
+            archive=self._archive,
+            apply_session_retention=self._apply_session_retention,
             is_alive=process_is_alive,
             clock=self._clock,
         )
@@ -252,10 +260,20 @@ class Services:
         memory = repository.MemoryRepository(self.paths.memory_repository(project), self._environ)
         return job.run_exchange(project, memory, resources)
 
+    def _archive(self, job: Job, project: Path) -> JobOutcome:
+        return archive.run(self.session_services, job, project, allow_writes=self._allows_writes)
+
+    def _apply_session_retention(self) -> int:
+        return self.session_services.apply_retention() if self.session_log.list_roots() else 0
+
+    @property
+    def _allows_writes(self) -> bool:
+        return self.settings.mode == "maintain"
+
     def _job_settings(self, project: Path) -> job_worker.JobSettings:
         return job_worker.JobSettings(
             quiet_seconds=self.settings.quiet_seconds,
-            allow_writes=self.settings.mode == "maintain",
+            allow_writes=self._allows_writes,
             paused=self.read_context.projects.is_paused(project),
             maintenance=self.read_context.maintenance_policy(project),
         )

@@ -19,10 +19,9 @@ from echod import __version__
 from echod.app.services import Services
 from echod.contract.status import Severity, StatusWarning
 from echod.daemon import upkeep
-from echod.daemon.event_health import EventSource
+from echod.daemon.events import EventSource
 from echod.daemon.status_publisher import Notifier, StatusPublisher
 from echod.daemon.watcher import WatchTargets
-from echod.daemon.worker_thread import DATABASE_RETRY_SECONDS, WorkerThread
 from echod.errors import StateError, isolated
 from echod.jobs.base import JobDone
 from echod.log import get_logger
@@ -41,7 +40,7 @@ from echod.runtime import (
 )
 from echod.scheduler.needs import NeedsReport
 from echod.scheduler.reconcile import queue_findings, queue_maintenance
-from echod.scheduler.worker import FinishedJob
+from echod.scheduler.worker import DATABASE_RETRY_SECONDS, FinishedJob, WorkerThread
 from echod.state.database import DatabaseUnavailableError
 from echod.state.jobs import JobState
 from echod.state.repair import LOST_WITH_DATABASE
@@ -262,10 +261,11 @@ class DaemonLoop:
         """Find the projects, watch them, and note their stores for inspection, first those of an unfinished one."""
         places = {store.key: place for place, store in enumerate(self._remaining_stores or ())}
         self._remaining_stores = None
-        self.services.session_need_finder.look_again()  # what was found before the request may be out of date
         self._discovered = self.services.read_context.discover_stores()
         if self.services.recorded_projects.adopt_moved(self._discovered.projects, lock_seconds=_ADOPT_LOCK_SECONDS):
             self._discovered = self.services.read_context.discover_stores()
+        if (sessions := self.services.read_context.session_need_finder_for(self._discovered.projects)) is not None:
+            sessions.look_again()  # what was found before the request may be out of date
         self._projects_by_marker_directory = {}
         for project in self._discovered.projects:
             with isolated(str(project), self._problems.append):
@@ -399,7 +399,8 @@ class DaemonLoop:
     def _queue_maintenance(self, store: Store, now: float, needs: NeedsReport) -> None:
         self._awaiting_second_pass.discard(store.key)
         need_settings = self.services.read_context.need_settings(store.project)
-        finder, sessions = self.services.maintenance_finder, self.services.session_need_finder
+        finder = self.services.maintenance_finder
+        sessions = self.services.read_context.session_need_finder_for([store.project])
         for problem in queue_maintenance(store, need_settings, self.services.queue, now, needs, finder, sessions):
             log.warning("store_unreadable", path=problem.path, reason=problem.text)
             if not store.root.is_dir():  # deleted or unmounted: it stays registered and is expected back

@@ -17,15 +17,12 @@ from echod.app.context import process_is_alive
 from echod.app.search import ALL_KINDS, SearchLocations
 from echod.app.services import Services, open_services
 from echod.contract.status import Severity, StatusWarning
-from echod.daemon.event_health import Canary, EventSource
-from echod.daemon.events import EventBuffer
+from echod.daemon.events import Canary, EventBuffer, EventSource
 from echod.daemon.loop import DaemonLoop
 from echod.daemon.status_publisher import Notifier
 from echod.daemon.upkeep import ClockJumpDetector, IntervalScheduler, PeriodicTask, SearchIndexer
 from echod.daemon.watcher import Watcher
-from echod.daemon.worker_thread import WorkerThread
-from echod.errors import ConfigurationError, EchodError, StateError, isolated
-from echod.jobs.packs import sync_manifests
+from echod.errors import ConfigurationError, EchodError, StateError
 from echod.log import get_logger
 from echod.paths import Paths
 from echod.runtime import (
@@ -37,6 +34,7 @@ from echod.runtime import (
     this_process,
     worker_lock,
 )
+from echod.scheduler.worker import WorkerThread
 from echod.search.finder import DocumentFinder
 from echod.settings.schema import Settings
 from echod.store.errors import is_disk_full
@@ -264,10 +262,7 @@ def _running_worker(worker_thread: WorkerThread) -> Iterator[None]:
 def _recover(services: Services) -> None:
     """Complete the work that an earlier daemon left unfinished in the journal and in the queue."""
     with worker_lock(services.paths.worker_lock, this_process(), STOP_SECONDS):
-        packs = services.read_context.pack_locations
-        recovery = services.engine.recover((*services.read_context.discover_stores().stores, *packs.stores))
-        with isolated("The list of doc packs"):  # commands that change packs do it too
-            sync_manifests(services.engine, packs.claude_home)
+        recovery = services.recover(services.read_context.discover_stores().stores)
         if recovery.redone or recovery.swept_files or recovery.deferred:
             log.info("recovered", redone=recovery.redone, swept=recovery.swept_files, parked=len(recovery.deferred))
         requeued = services.queue.recover(process_is_alive, time.time())

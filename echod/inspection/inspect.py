@@ -47,7 +47,7 @@ from echod.memory.policy.scoring import count_document_lines, find_recurring, le
 from echod.memory.policy_model import PolicySettings
 from echod.memory.prompt_injection import find_injection, might_contain_injection
 from echod.memory.similarity import bare_title, learning_of
-from echod.memory.solutions.promotion import entry_digest, might_be_promoted, sessions_to_promote, suggest_category
+from echod.memory.solutions.promotion import entry_digest, sessions_to_promote, suggest_category
 from echod.memory.specificity import find_confirmations
 from echod.state.entries import EntryStore
 from echod.state.jobs import JobKind
@@ -212,7 +212,7 @@ def inspect_file(file: Path, version: FileVersion, data: bytes) -> tuple[FileIns
 
 def _promotable_entries(role_name: str, document: Document) -> Iterator[PromotableEntry]:
     """Yield the entries that `echod promote` would accept as they are, some only after enough references."""
-    if not any(map(might_be_promoted, document.blocks)):
+    if not any(block.entry is not None and block.entry.is_lasting for block in document.blocks):
         return
     for identity, block in zip(entry_ids(role_name, document), document.blocks, strict=True):
         if identity is not None and block.entry is not None and (sessions := sessions_to_promote(block)) is not None:

@@ -17,7 +17,7 @@ from echod.files import FileVersion, file_version, open_regular
 from echod.inspection.cache import InspectionCache
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
-from echod.memory.exposed_secrets import SecretLocation, locate_secrets
+from echod.memory.redact import SecretLocation, locate_secrets
 from echod.store import layout
 from echod.store.layout import Role, Store
 

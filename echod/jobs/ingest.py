@@ -56,7 +56,7 @@ from echod.store.changes import Append
 from echod.store.engine import RoleView
 from echod.store.errors import as_store_error
 from echod.store.layout import Role, Store
-from echod.workflows.reports import ReadReport, ReportFile, UnreadableReport, find_reports, read_report_file
+from echod.workflows.collect import ReadReport, ReportFile, UnreadableReport, find_reports, read_report_file
 
 log = get_logger(__name__)
 

@@ -33,7 +33,6 @@ from echod.jobs.base import (
 from echod.memory.archive import ArchivedEntry
 from echod.memory.compose import AlreadyNoted, Note, UnwritableNote, find_same_note, with_note
 from echod.memory.document import new_memory_file, parse
-from echod.memory.exposed_secrets import locate_secrets, strip_secrets
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge.blocks import new_knowledge_file
 from echod.memory.model import Block, Document, Layer, Unreadable
@@ -57,7 +56,7 @@ from echod.memory.policy.manual import (
     restore_entry,
 )
 from echod.memory.policy_model import Rule
-from echod.memory.redact import redact_entry
+from echod.memory.redact import locate_secrets, redact_entry, strip_secrets
 from echod.state.jobs import JobKind
 from echod.store import layout
 from echod.store.changes import Append, ChangeSet, Origin, Write

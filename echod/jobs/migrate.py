@@ -37,9 +37,9 @@ from echod.jobs.base import (
     role_path,
 )
 from echod.memory import KNOWLEDGE_FILE, MEMORY_FILE
-from echod.memory.document import parse
+from echod.memory.document import parse, round_trips
 from echod.memory.entry_matching import RenamedDocument, rename_document
-from echod.memory.merge import MergeFailure, merge, round_trips
+from echod.memory.merge import MergeFailure, merge
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact_bytes
 from echod.memory.solutions.promotion import EntryReference, entry_digest

@@ -27,9 +27,9 @@ from echod.jobs.base import (
     write_memory,
 )
 from echod.memory import MEMORY_FILE
+from echod.memory.document import round_trips
 from echod.memory.edit import with_layer, with_promoted_to
 from echod.memory.identity import entry_ids
-from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
 from echod.memory.redact import redact_bytes
 from echod.memory.solutions.document import Solution, render_solution

@@ -35,12 +35,11 @@ from echod.memory.archive import (
 from echod.memory.branches import merge_branches, unite_archives
 from echod.memory.conservation import find_whole_lines
 from echod.memory.document import parse
-from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content, block_key, entry_ids
 from echod.memory.merge import MergeFailure
 from echod.memory.model import Document, Unreadable
 from echod.memory.policy_model import Rule
-from echod.memory.redact import redact_entry
+from echod.memory.redact import redact_entry, strip_secrets
 from echod.state.jobs import JobKind
 from echod.store.changes import ChangeSet, Origin, Write
 from echod.store.engine import RoleView

@@ -7,7 +7,7 @@ file), `document` (from bytes to a document), `markdown` (headings), `forms` (en
 
 `archive` is the format of entries that left a memory, and `branches` merges two branches of a memory or an archive.
 
-Modules for other packages: `archive`, `branches`, `entry_matching`, `exposed_secrets`, `lineage`, `observations`,
+Modules for other packages: `archive`, `branches`, `entry_matching`, `lineage`, `observations`,
 `prompt_injection`, `proposals`, `session_summary`, `shorten`, `specificity`, `text`.
 """
 

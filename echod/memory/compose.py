@@ -21,11 +21,10 @@ from typing import NamedTuple
 
 from echod.lazy import lazy_pattern
 from echod.memory import markdown
-from echod.memory.document import parse
+from echod.memory.document import appended_blocks, parse
 from echod.memory.findings import Finding
 from echod.memory.findings.text import canonical_title
 from echod.memory.forms import parse_source
-from echod.memory.merge import appended_blocks
 from echod.memory.model import Block, Document, Entry, Form, Layer, Unreadable, full_title
 from echod.memory.redact import redact
 from echod.memory.text import without_full_stop

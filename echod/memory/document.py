@@ -5,6 +5,10 @@
 
 A block begins at a heading of level 2, or at a heading of level 3 in the bullet form. Everything before the first block
 is the preamble: a byte order mark, the schema comment, the file's title, a placeholder.
+
+`round_trips` and `appended_blocks` are the last check of every plan: the file that it would write must read as the
+blocks that it was made of. A code block or comment that is never closed ends before the next entry, so removing an
+entry can change the meaning of the text around it. Such a plan is not carried out.
 """
 
 from __future__ import annotations
@@ -175,6 +179,25 @@ def parse_block(text: str) -> Block:
     """Read one block from its own text, with the same result as `parse` for the block in its file."""
     partial = forms.match_entry(text, 0) if HEADING.match(text) else None
     return Block(text, forms.complete_entry(partial, text) if partial else None)
+
+
+def round_trips(document: Document) -> bool:
+    """Return whether the document's bytes parse to an equal document."""
+    reparsed = parse(document.render())
+    return not isinstance(reparsed, Unreadable) and reparsed == document
+
+
+def appended_blocks(before: Document, after: Document) -> tuple[Block, ...] | None:
+    """Return the blocks of `after` behind those of `before`; None if anything of `before` reads differently.
+
+    Blank lines at the end of `before` do not count, because they separate the appended text.
+    """
+    old = [before.preamble, *(block.text for block in before.blocks)]
+    new = [after.preamble, *(block.text for block in after.blocks)]
+    last = len(old) - 1
+    if len(new) < len(old) or new[:last] != old[:last] or not new[last].startswith(old[last]):
+        return None
+    return None if new[last][len(old[last]) :].strip() else after.blocks[len(before.blocks) :]
 
 
 def new_memory_file(role: str) -> bytes:

@@ -35,7 +35,7 @@ from datetime import date
 from typing import NamedTuple
 
 from echod.lazy import lazy_pattern
-from echod.memory.model import Entry, Field, Form, Layer, Span
+from echod.memory.model import HIGH_CONFIDENCE, Entry, Field, Form, Layer, Span
 
 _DAY = r"[0-9]{4}-[0-9]{2}-[0-9]{2}"
 _REMARK = lazy_pattern(
@@ -119,7 +119,7 @@ _BODY_FIELDS_END = lazy_pattern(r"^ {0,3}(?:#{1,6}[ \t]|```|~~~|<!--)", re.MULTI
 _BLANK_LINE = lazy_pattern(r"[ \t\r]*(?:\n|\Z)")
 _INDENT = lazy_pattern(r"[ \t]*")
 
-CONFIDENCE_WORDS = {"high": 0.9, "medium": 0.75, "low": 0.4}
+CONFIDENCE_WORDS = {"high": HIGH_CONFIDENCE, "medium": 0.75, "low": 0.4}
 """The confidence of each word."""
 
 _LAYERS = {layer.value: layer for layer in Layer}

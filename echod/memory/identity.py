@@ -126,6 +126,8 @@ def _sha256(text: str) -> str:
 
 
 BlockKey = tuple[str, ...]
+BlockTexts = dict[BlockKey, str]
+"""A version as lineage sees it: the key of each block and its text."""
 
 
 def block_content(block: AnyBlock) -> str:
@@ -152,6 +154,11 @@ def numbered_keys(document: Document) -> tuple[BlockKey, ...]:
         counts[base_key] += 1
         keys.append(base_key if counts[base_key] == 1 else (*base_key, str(counts[base_key])))
     return tuple(keys)
+
+
+def block_texts(document: Document) -> BlockTexts:
+    """Return the blocks of a document in the form that lineage compares."""
+    return dict(zip(numbered_keys(document), map(block_content, document.blocks), strict=True))
 
 
 def block_heading(block: AnyBlock) -> str:

@@ -22,20 +22,11 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from echod.memory.identity import BlockKey, block_content, numbered_keys
-from echod.memory.model import Document
-
-BlockTexts = dict[BlockKey, str]
-"""A version as lineage sees it: the key of each block and its text."""
+from echod.memory.identity import BlockKey, BlockTexts
 
 _MIN_REVERTED_CHANGES = 2  # the number of independent changes that only a stale writer reverts at once
 # A file older than our write that it replaces was written aside and renamed. No writer takes longer than this.
 _MAX_RENAME_SECONDS = 60.0
-
-
-def block_texts(document: Document) -> BlockTexts:
-    """Return the blocks of a document in the form that lineage compares."""
-    return dict(zip(numbered_keys(document), map(block_content, document.blocks), strict=True))
 
 
 @dataclass(frozen=True, slots=True)

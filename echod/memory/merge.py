@@ -4,10 +4,6 @@ A merge has three versions: the *base* from which both descend, the *visible* fi
 changes are merged in. Both sides' additions stay, and an edit beats a deletion. Of two edits of one field, and of two
 versions of an entry that both sides added, the visible one wins unless it is known to be the older. The losing text is
 returned as `overridden`, to be archived verbatim. A block that is the start of the other is a truncated version of it.
-
-`round_trips` and `appended_blocks` are the last check of every plan: the file that it would write must read as the
-blocks that it was made of. A code block or comment that is never closed ends before the next entry, so removing an
-entry can change the meaning of the text around it. Such a plan is not carried out.
 """
 
 from __future__ import annotations
@@ -75,25 +71,6 @@ def without_blocks(document: Document, keys: Container[BlockKey]) -> Document:
     """Return `document` without the blocks that have one of these (numbered) keys."""
     keyed = zip(numbered_keys(document), document.blocks, strict=True)
     return document.with_blocks(block for key, block in keyed if key not in keys)
-
-
-def round_trips(document: Document) -> bool:
-    """Return whether the document's bytes parse to an equal document."""
-    reparsed = parse(document.render())
-    return not isinstance(reparsed, Unreadable) and reparsed == document
-
-
-def appended_blocks(before: Document, after: Document) -> tuple[Block, ...] | None:
-    """Return the blocks of `after` behind those of `before`; None if anything of `before` reads differently.
-
-    Blank lines at the end of `before` do not count, because they separate the appended text.
-    """
-    old = [before.preamble, *(block.text for block in before.blocks)]
-    new = [after.preamble, *(block.text for block in after.blocks)]
-    last = len(old) - 1
-    if len(new) < len(old) or new[:last] != old[:last] or not new[last].startswith(old[last]):
-        return None
-    return None if new[last][len(old[last]) :].strip() else after.blocks[len(before.blocks) :]
 
 
 def merge_lines(base: str, visible: str, other: str) -> str | None:

@@ -79,6 +79,10 @@ class Field(NamedTuple):
     span: Span
 
 
+HIGH_CONFIDENCE: Final = 0.9
+"""The confidence that the word HIGH means."""
+
+
 class Entry(NamedTuple):
     """The metadata of an entry. `None` means that the entry has no such value."""
 
@@ -107,6 +111,16 @@ class Entry(NamedTuple):
     def protected(self) -> bool:
         """Only the user changes or removes this entry: its layer is protected or unknown."""
         return self.layer is None or self.layer.protected
+
+    @property
+    def is_confident(self) -> bool:
+        """Its confidence is HIGH or more."""
+        return (self.confidence or 0) >= HIGH_CONFIDENCE
+
+    @property
+    def is_lasting(self) -> bool:
+        """It is etched, or inscribed with a high confidence, so that a solution may be made of it."""
+        return self.layer is Layer.ETCHED or (self.layer is Layer.INSCRIBED and self.is_confident)
 
 
 class AnyBlock(Protocol):

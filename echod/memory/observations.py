@@ -24,12 +24,11 @@ from typing import Final, NamedTuple
 
 from echod.lazy import lazy_pattern
 from echod.memory.compose import ComposeError, append_entries, compose_entry, detect_newline
-from echod.memory.document import parse, parse_block
+from echod.memory.document import appended_blocks, parse, parse_block, round_trips
 from echod.memory.edit import with_recurrence
 from echod.memory.findings import DEFAULT_LAYER, Finding
 from echod.memory.forms import Recurrence, add_recurrences, find_recurrence, without_recurrence
 from echod.memory.identity import block_content, block_key, entry_ids
-from echod.memory.merge import appended_blocks, round_trips
 from echod.memory.model import DEFAULT_CONFIDENCE, Block, Document, Form, Layer, Unreadable
 from echod.memory.noise import NoiseItem, NoiseJudge, is_routine_summary, says_the_same, summarize_routine
 from echod.memory.redact import redact, redact_entry

@@ -10,14 +10,8 @@ from typing import Final, NamedTuple
 
 from echod.files import file_version
 from echod.lazy import lazy_imports
-from echod.search.documents import (
-    DocumentKind,
-    DocumentScope,
-    SearchDocument,
-    SourceFile,
-    UnreadableFileError,
-    read_whole,
-)
+from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, UnreadableFileError
+from echod.search.sources import read_whole
 from echod.store.layout import ARCHIVE, SOLUTIONS, is_real_directory
 
 with lazy_imports(__name__):

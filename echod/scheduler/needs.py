@@ -39,7 +39,7 @@ from echod.workflows import (
 )
 
 with lazy_imports(__name__):
-    from echod.workflows import reports
+    from echod.workflows import collect
 
 if TYPE_CHECKING:
     from echod.store.reader import StoreReader
@@ -166,7 +166,7 @@ def _sync_need(store: Store, minutes: float, mode: str, now: float) -> Need:
 
 def _ingest_need(store: Store, settings: NeedSettings, now: float) -> Need | None:
     """Return the need to read the reports of the project. The first of its stores takes them."""
-    found = reports.find_reports(store.project)
+    found = collect.find_reports(store.project)
     if not found or store != layout.find_stores_in_resolved_root(store.project)[0]:
         return None
     inputs = [settings.mode, *(f"{each.path}\0{each.inode}\0{each.size}\0{each.modified}" for each in found)]

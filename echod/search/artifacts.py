@@ -19,14 +19,8 @@ from typing import Final, NamedTuple
 
 from echod.files import file_version, read_regular
 from echod.lazy import lazy_pattern
-from echod.search.documents import (
-    DocumentKind,
-    DocumentScope,
-    SearchDocument,
-    SourceFile,
-    UnreadableFileError,
-    read_whole,
-)
+from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, UnreadableFileError
+from echod.search.sources import read_whole
 
 HISTORY: Final = Path(".rune/arc-history")
 ARTIFACT_TYPES: Final = {

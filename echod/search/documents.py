@@ -12,8 +12,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
-from echod.files import FileVersion, read_regular
-from echod.memory import MAX_FILE_BYTES
+from echod.files import FileVersion
 
 DEFAULT_LIMIT: Final = 10
 """The number of results without a limit of the caller."""
@@ -129,11 +128,6 @@ class DocumentSource(Protocol):
         Raises:
             UnreadableFileError: the content cannot be understood; no document of the file is found then.
         """
-
-
-def read_whole(path: Path) -> bytes:
-    """Return the content of a file of a usual size. Raises OSError."""
-    return read_regular(path, MAX_FILE_BYTES, follow_symlinks=False)
 
 
 class UnreadableFileError(Exception):

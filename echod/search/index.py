@@ -17,6 +17,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cached_property
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
@@ -76,8 +77,12 @@ class SearchIndex:
         self.path = path
         self.connection = connection
         self.notice = notice
-        self.terms = TermCache()
         self._identity = file_identity(path)
+
+    @cached_property
+    def terms(self) -> TermCache:
+        """The parts of this index that earlier searches read."""
+        return TermCache()
 
     @property
     def is_current(self) -> bool:

@@ -1,35 +1,48 @@
-"""The documents of a store and of a directory of conversations.
+"""The documents of a store and of a directory of conversations, read when a search or the index needs them.
 
-Memory and archive are two sources, because most searches leave the archive out. `memory_documents` reads the files.
+Memory and archive are two sources, because most searches leave the archive out.
 
 A conversation is one document. A very long one is several, so that a result leads to the right place in it.
+
+A block without the form of an entry is a document too, as long as it has a text: users write sections of their own.
 """
 
 from __future__ import annotations
 
 import errno
+import hashlib
 import os
 import re
 import stat
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from types import ModuleType
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
-from echod.files import file_version, open_regular
+from echod.files import file_version, open_regular, read_regular
 from echod.lazy import lazy_imports, lazy_pattern
 from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
-from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, read_whole
+from echod.search.documents import DocumentKind, DocumentScope, SearchDocument, SourceFile, UnreadableFileError
 from echod.store.layout import ARCHIVE, MEMORY_BACKUP_PREFIX, Store, find_roles, global_root
 
 with lazy_imports(__name__):
+    from echod.evidence import entries
+    from echod.memory import archive as memory_archive
+    from echod.memory import document, identity, model
     from echod.memory.conversation import archive as archive_module
-    from echod.search import memory_documents
+
+if TYPE_CHECKING:
+    from echod.memory.model import Block, Document, Entry
+
 
 _GLOBAL_ROLES_EXCLUDED: Final = frozenset({"doc-packs", "manifests"})
 _SUFFIX: Final = ".md"
 _MAX_PATHS: Final = 4096
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the content of a file of a usual size. Raises OSError."""
+    return read_regular(path, MAX_FILE_BYTES, follow_symlinks=False)
 
 
 class MemorySource(NamedTuple):
@@ -80,8 +93,7 @@ class MemorySource(NamedTuple):
         """Return the entries and other sections of a file."""
         kind = DocumentKind.KNOWLEDGE if file.name == KNOWLEDGE_FILE else DocumentKind.MEMORY
         role = "" if file.parent == self.location.root else file.parent.name
-        found: Sequence[SearchDocument] = _reader().memory_documents(role, kind, data)
-        return found
+        return memory_documents(role, kind, data)
 
 
 class ArchiveSource(NamedTuple):
@@ -138,13 +150,7 @@ class ArchiveSource(NamedTuple):
         """Return the archived entries of a file. A backup of a memory file has the same entries as that file."""
         role = "" if file.parent.parent == self.location.root else file.parent.parent.name
         is_backup = file.name.startswith(MEMORY_BACKUP_PREFIX)
-        reader = _reader()
-        found: Sequence[SearchDocument] = (
-            reader.memory_documents(role, DocumentKind.ARCHIVE, data)
-            if is_backup
-            else reader.archived_documents(role, data)
-        )
-        return found
+        return memory_documents(role, DocumentKind.ARCHIVE, data) if is_backup else archived_documents(role, data)
 
 
 def _scope(store: Store) -> DocumentScope:
@@ -186,10 +192,6 @@ def _regular_file(path: str) -> SourceFile | None:
 def _path(path: str) -> Path:
     """Return a path, which takes as long to make as the file's stamps to read. Every search lists the same files."""
     return Path(path)
-
-
-def _reader() -> ModuleType:
-    return memory_documents
 
 
 _NAME: Final = lazy_pattern(r"conversation-\d{1,10}\.md")
@@ -325,3 +327,134 @@ def _without_tool_output(text: str) -> str:
 
 def _line_of(text: str, position: int) -> int:
     return text.count("\n", 0, position) + 1 + (text[position : position + 1] == "\n")
+
+
+_HIDDEN_FIELDS: Final = frozenset({"source", "category", "domain", "layer", "date", "tags"})
+"""The fields that a document has of its own, so that its text does not repeat them."""
+_CATEGORIES: Final = frozenset({"pattern", "anti-pattern", "decision", "debugging"})
+"""The categories that entries are filtered by. Any other one counts as none."""
+_WORD: Final = lazy_pattern(r"[\w./@+-]+")
+_PATH_LIKE: Final = lazy_pattern(r"`[^`\n]+`|[^\s./]{0,400}+[./]\S+")
+_HEADING: Final = lazy_pattern(r"^ {0,3}#{1,6}[ \t]*")
+
+
+def memory_documents(role: str, kind: DocumentKind, data: bytes) -> tuple[SearchDocument, ...]:
+    """Return the entries and other sections of a memory or knowledge file.
+
+    Raises:
+        UnreadableFileError: the file cannot be parsed.
+    """
+    return tuple(_iter_documents(role, kind, data))
+
+
+def archived_documents(role: str, data: bytes) -> tuple[SearchDocument, ...]:
+    """Return the entries of an archive file that echod wrote. Other text in it is not found."""
+    return tuple(_iter_archived(role, data))
+
+
+def _iter_documents(role: str, kind: DocumentKind, data: bytes) -> Iterator[SearchDocument]:
+    parsed = _parse(data)
+    line = 1 + parsed.preamble.count("\n")
+    for entry_id, block in zip(identity.entry_ids(role, parsed), parsed.blocks, strict=True):
+        found = _from_block(role, kind, entry_id, block, line)
+        if found is not None:
+            yield found
+        line += document.count_lines(block.text)
+
+
+def _parse(data: bytes) -> Document:
+    parsed = document.parse(data)
+    if isinstance(parsed, model.Unreadable):
+        raise UnreadableFileError(parsed.reason)
+    return parsed
+
+
+def _iter_archived(role: str, data: bytes) -> Iterator[SearchDocument]:
+    position, line = 0, 1
+    for archived in memory_archive.read_archive(data).entries:
+        block = document.parse_block(archived.text)
+        start = data.find(archived.text.encode(), position)
+        line += data.count(b"\n", position, max(start, position))
+        position = max(start, position)
+        found = _from_block(role, DocumentKind.ARCHIVE, archived.id, block, line)
+        if found is not None:
+            yield found
+
+
+def _from_block(role: str, kind: DocumentKind, entry_id: str | None, block: Block, line: int) -> SearchDocument | None:
+    text = block.text.replace("\r\n", "\n")
+    if text is not block.text:
+        block = document.parse_block(text)
+    if block.entry is None:
+        return _from_section(role, kind, text, line)
+    entry = block.entry
+    learning = block.body
+    if not learning.strip():
+        return None
+    values = {field.name: field.value for field in reversed(entry.fields)}
+    day = entry.heading_date
+    return SearchDocument(
+        id=entry_id or "",
+        kind=kind,
+        title=entry.full_title,
+        body=_shown_text(block, entry),
+        line=line,
+        text=_searched_text(entry, learning, values.get("tags", "")),
+        role=role,
+        layer=entry.layer.value if entry.layer else "",
+        category=category if (category := _first_name(values.get("category", ""))) in _CATEGORIES else "",
+        domain=_first_name(values.get("domain", "")),
+        date=day.isoformat() if day else "",
+        source=entry.source or "",
+        confidence=entry.confidence,
+        citations=entries.entry_citations(entry, learning),
+    )
+
+
+def _from_section(role: str, kind: DocumentKind, text: str, line: int) -> SearchDocument | None:
+    """Return the document of a block that is no entry. Its id, which only search uses, is made of its heading."""
+    heading, _, body = text.strip().partition("\n")
+    title = _HEADING.sub("", heading).strip(" #\t")
+    if not body.strip():
+        return None
+    section_id = hashlib.sha256(f"section\n{role}\n{title}".encode()).hexdigest()[: identity.ID_LENGTH]
+    return SearchDocument(section_id, kind, title, body.strip(), line, role=role)
+
+
+def _shown_text(block: Block, entry: Entry) -> str:
+    """Return the text of an entry without its heading and without the fields that a result has of its own."""
+    text = block.text
+    _, _, rest = text.partition("\n")
+    offset = len(text) - len(rest)
+    hidden: list[tuple[int, int]] = []
+    for field in entry.fields:
+        if field.name in _HIDDEN_FIELDS:
+            start = text.rfind("\n", 0, field.span.start) + 1
+            end = text.find("\n", field.span.end)
+            hidden.append((start, len(text) if end < 0 else end + 1))
+    parts, position = [], offset
+    for start, end in sorted(hidden):
+        parts.append(text[position : max(start, position)])
+        position = max(position, end)
+    parts.append(text[position:])
+    return "".join(parts).strip()
+
+
+def _searched_text(entry: Entry, learning: str, tags: str) -> str:
+    """Return the learning without what every entry has: the subject of a task again, escaped line breaks."""
+    kept = [
+        line
+        for line in learning.replace("\\n", "\n").split("\n")
+        if not _repeats_title(line, entry.title) and not line.lstrip("-* ").lower().startswith("**confidence**: low")
+    ]
+    return "\n".join([*kept, tags]).strip()
+
+
+def _repeats_title(line: str, title: str) -> bool:
+    _, label, subject = line.partition("Task completed: ")
+    return bool(label) and bool(subject.strip()) and subject.strip() in title
+
+
+def _first_name(value: str) -> str:
+    match = _WORD.search(value)
+    return match[0].lower() if match else ""

@@ -51,11 +51,6 @@ def launchd_agent_directory(environ: Mapping[str, str]) -> Path:
     return home_directory(environ) / "Library" / "LaunchAgents"
 
 
-def is_launchd_agent(environ: Mapping[str, str]) -> bool:
-    """Return whether launchd started this process. It sets XPC_SERVICE_NAME to the agent's label."""
-    return environ.get("XPC_SERVICE_NAME") == LAUNCHD_LABEL
-
-
 def read_template(kind: str, name: str) -> str:
     """Return the text of a template, such as ("systemd", "echod.service"). The kind is "" for the settings file.
 

@@ -81,8 +81,11 @@ class SessionNeedFinder:
         self._lock = threading.Lock()
 
     def find(self, store: Store, mode: str, now: float) -> tuple[Need, ...]:
-        """Return what a project needs. Only its first store counts, so that nothing is done twice."""
-        if not self._projects.enabled([store.project]) or not _is_first(store):
+        """Return what a project needs whose conversations are archived.
+
+        Only its first store counts, so that nothing is done twice.
+        """
+        if not _is_first(store):
             return ()
         root = self._projects.root(store.project)
         needs: dict[tuple[JobKind, str], Need] = {}

@@ -19,8 +19,8 @@ from echod.jobs.sync import Incoming, role_files
 from echod.lazy import lazy_pattern
 from echod.memory import KNOWLEDGE_FILE, MAX_FILE_BYTES, MEMORY_FILE
 from echod.memory.document import parse
-from echod.memory.exposed_secrets import locate_secrets
 from echod.memory.model import Unreadable
+from echod.memory.redact import locate_secrets
 from echod.memory.text import pluralize
 from echod.store.create import ensure_directory
 from echod.store.errors import RefusedError, as_store_error

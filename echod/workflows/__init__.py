@@ -2,7 +2,7 @@
 
 `collect` reads the disk, `gate` decides (docs/workflows.md). Nothing here writes anything, and nothing here depends on
 jobs. Read `model` first, then `gate`, `collect`, and `markers` for each kind of marker.
-`reports` finds what workflows left behind; other packages import it by path.
+`collect` also finds the reports that workflows left behind; for those, other packages import it by path.
 """
 
 from echod.workflows.collect import SystemProcessTable, collect_observations, marker_directories

@@ -7,13 +7,14 @@ from pathlib import Path
 import pytest
 from watchdog.events import FileSystemEvent
 
-from echod.daemon.event_health import (
+from echod.daemon.events import (
     CANARY_INTERVAL_SECONDS,
     CANARY_TIMEOUT_SECONDS,
+    BufferingEventHandler,
     Canary,
+    EventBuffer,
     EventSource,
 )
-from echod.daemon.events import BufferingEventHandler, EventBuffer
 from echod.daemon.watcher import WatchTargets
 from echod.runtime import EVENTS_NOT_ARRIVING
 from tests.daemon.watcher_harness import WatcherHarness

@@ -20,20 +20,18 @@ from echod.app.services import Services, open_services
 from echod.contract.status import StatusReport, status_from_json
 from echod.daemon import loop as daemon_loop
 from echod.daemon import status_publisher
-from echod.daemon.event_health import Canary, EventSource
-from echod.daemon.events import EventBuffer
+from echod.daemon.events import Canary, EventBuffer, EventSource
 from echod.daemon.loop import DaemonLoop
 from echod.daemon.status_publisher import Notifier
 from echod.daemon.upkeep import ClockJumpDetector, IntervalScheduler, PeriodicTask, SearchIndexer
 from echod.daemon.watcher import Watcher
-from echod.daemon.worker_thread import WorkerThread
 from echod.errors import EchodError
 from echod.projects.registry import ProjectRegistry
 from echod.runtime.heartbeat import HeartbeatWriter, WakeFile, read_heartbeat
 from echod.runtime.locks import daemon_lock, this_process
 from echod.scheduler.needs import ReadProblem
 from echod.scheduler.reconcile import queue_maintenance
-from echod.scheduler.worker import FinishedJob
+from echod.scheduler.worker import FinishedJob, WorkerThread
 from echod.search.finder import DocumentFinder
 from echod.settings import loader
 from echod.state.database import DatabaseFullError, busy_error, lost_error

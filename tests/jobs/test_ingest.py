@@ -30,7 +30,7 @@ from echod.store.changes import no_gate
 from echod.store.commit.context import CommitStep, Tracer, no_trace
 from echod.store.engine import Engine
 from echod.store.errors import EngineLimits
-from echod.workflows.reports import MAX_REPORT_BYTES, find_reports
+from echod.workflows.collect import MAX_REPORT_BYTES, find_reports
 from tests.jobs.conftest import OpenServices, Workspace
 from tests.memory.made_reports import MadeFinding, tome
 from tests.support import Home, corpus, run_in_child, running_daemon, until

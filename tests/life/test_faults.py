@@ -21,8 +21,8 @@ from typing import Any
 
 import pytest
 
-from echod.daemon.event_health import CANARY_INTERVAL_SECONDS
-from echod.daemon.event_health import CANARY_TIMEOUT_SECONDS as CANARY_SECONDS
+from echod.daemon.events import CANARY_INTERVAL_SECONDS
+from echod.daemon.events import CANARY_TIMEOUT_SECONDS as CANARY_SECONDS
 from echod.daemon.status_publisher import STATUS_WRITE_SECONDS
 from echod.runtime.heartbeat import HEARTBEAT_MAX_AGE_SECONDS, HEARTBEAT_SECONDS, WORKER_STALL_SECONDS, write_wake_file
 from tests.support import Daemon, Home, finding_text, make_project, running_daemon, start_daemon, until

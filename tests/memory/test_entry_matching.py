@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from echod.memory.document import parse, parse_block
 from echod.memory.entry_matching import EntrySignature, entry_signature, match_entries, present_entries
-from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import entry_ids
 from echod.memory.model import Block, Document
+from echod.memory.redact import strip_secrets
 from tests.memory import strategies
 
 law = settings(max_examples=60, deadline=None)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from echod.memory.identity import BlockTexts
 from echod.memory.lineage import (
-    BlockTexts,
     CurrentVersion,
     Descent,
     InterleavedWrite,

@@ -21,7 +21,7 @@ from echod.jobs.ingest import IngestPlan, IngestSources, plan_ingest, read_sourc
 from echod.memory.text import pluralize
 from echod.state.jobs import JobKind
 from echod.store.layout import ROLE_NAME, Role, Store
-from echod.workflows.reports import ReportFile, find_reports_in, report_file
+from echod.workflows.collect import ReportFile, find_reports_in, report_file
 
 
 class _StorePlan(NamedTuple):

@@ -10,7 +10,7 @@ import faulthandler
 import itertools
 import sys
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -35,7 +35,6 @@ from echod.cli.output import (
 from echod.errors import ConfigurationError, EchodError, ExitCode, StateError, UsageError, isolated
 from echod.inspection import RestoredFindings, find_restored_findings
 from echod.jobs.base import JobBlocked, JobDeferred, JobDone, JobFailed
-from echod.jobs.packs import sync_manifests
 from echod.lazy import lazy_imports
 from echod.log import get_logger
 from echod.memory.text import pluralize
@@ -43,7 +42,7 @@ from echod.projects.discovery import DiscoveredStores, discover_stores
 from echod.runtime.locks import AlreadyRunningError, this_process, worker_lock
 from echod.scheduler.reconcile import reconcile
 from echod.scheduler.worker import FinishedJob
-from echod.service.paths import is_launchd_agent
+from echod.service.paths import LAUNCHD_LABEL
 from echod.state.jobs import MANUAL_KINDS, PENDING_STATES, Job, JobKind, JobState
 from echod.store.layout import Store, find_roles, find_skipped
 
@@ -86,7 +85,7 @@ def _run_service(context: CommandContext) -> None:
     try:
         settings = context.settings
     except ConfigurationError as error:
-        if not is_launchd_agent(context.environ):
+        if not _is_launchd_agent(context.environ):
             raise
         # launchd restarts after every failure. It has no exit code for a final one.
         _configure_logging(context, "error")
@@ -102,9 +101,14 @@ def _run_service(context: CommandContext) -> None:
         raise
 
 
+def _is_launchd_agent(environ: Mapping[str, str]) -> bool:
+    """Return whether launchd started this process. It sets XPC_SERVICE_NAME to the agent's label."""
+    return environ.get("XPC_SERVICE_NAME") == LAUNCHD_LABEL
+
+
 def _configure_logging(context: CommandContext, level: str) -> None:
     # launchd does not rotate the output that it collects, so the log is a file of our own there.
-    file = context.paths.log_file if is_launchd_agent(context.environ) else None
+    file = context.paths.log_file if _is_launchd_agent(context.environ) else None
     log_setup.configure(level, sys.stderr, context.environ, file=file)
 
 
@@ -213,12 +217,10 @@ class _RunOnce:
 
     def work(self) -> bool:
         """Recover, then work until nothing is due. Return whether a job failed."""
-        engine, packs = self.services.engine, self.services.read_context.pack_locations
+        global_stores = self.services.read_context.pack_locations.stores
         with self._hold_worker_lock():
-            engine.recover((*self.stores, *packs.stores))
-            with isolated("The list of doc packs"):
-                sync_manifests(engine, packs.claude_home)
-            for store in (*self.stores, *packs.stores):
+            self.services.recover(self.stores)
+            for store in (*self.stores, *global_stores):
                 with isolated(store.key):
                     self.services.worker.merge_late_writes(store)
         return self._work_until_idle()
@@ -261,7 +263,7 @@ class _RunOnce:
                 need_settings = services.read_context.need_settings(store.project)
                 found = reconcile(
                     store, need_settings, services.queue, now, services.inbox, services.maintenance_finder,
-                    services.session_need_finder,
+                    services.read_context.session_need_finder_for([store.project]),
                 )  # fmt: skip
                 problems += [problem.text for problem in found]
                 # A job that an earlier run deferred is tried again.

@@ -19,7 +19,7 @@ from echod.errors import EchodError, ExitCode
 from echod.inspection.secrets import ScanCandidate, list_scan_candidates, locate_secrets_in_file
 from echod.jobs import manual
 from echod.jobs.base import JobContext, JobOutcome
-from echod.memory.exposed_secrets import SecretLocation
+from echod.memory.redact import SecretLocation
 from echod.memory.text import pluralize
 from echod.state.jobs import JobKind
 from echod.store import layout

@@ -28,10 +28,9 @@ from echod.memory.consolidation.deduplicate import (
     read_and_redact,
     resolve_supersedes,
 )
-from echod.memory.document import new_memory_file, parse, parse_block
+from echod.memory.document import new_memory_file, parse, parse_block, round_trips
 from echod.memory.findings import Finding
 from echod.memory.identity import entry_ids
-from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.policy_model import Rule
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from echod.lazy import lazy_pattern
 from echod.memory.compose import ComposeError, append_entries, detect_newline
-from echod.memory.document import parse, parse_block
+from echod.memory.document import appended_blocks, parse, parse_block
 from echod.memory.edit import BodyPart, PartKind, joined_lines, learnings, split_body
 from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import (
@@ -34,7 +34,6 @@ from echod.memory.knowledge.text import (
     truncate_text,
     with_full_stop,
 )
-from echod.memory.merge import appended_blocks
 from echod.memory.model import Block, Entry, Form, Layer, Unreadable
 from echod.memory.redact import redact_entry
 from echod.memory.shorten import is_statistics_heading

@@ -14,10 +14,9 @@ from typing import NamedTuple
 
 from echod.memory.archive import ArchivedEntry, to_archived_entry
 from echod.memory.compose import append_entries
-from echod.memory.document import parse, parse_block
+from echod.memory.document import parse, parse_block, round_trips
 from echod.memory.edit import with_layer, with_verified
 from echod.memory.identity import block_content, block_contents, entry_ids
-from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.scoring import Facts, entry_statuses, is_promotable
 from echod.memory.policy_model import SHORTENING_RULES, PolicySettings, Rule

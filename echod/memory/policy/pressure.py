@@ -119,6 +119,8 @@ def _roll_up(draft: PruneDraft) -> None:
     if not draft.is_over_limit():
         return
     items = _noise_items(draft)
+    if not items:
+        return
     judge = NoiseJudge(items)
     groups = group_noise(items, judge)
     routine = [group for group in groups if all(_is_routine(item, judge) for item in group)]
@@ -220,6 +222,8 @@ def _ranked_noise(draft: PruneDraft, today: date) -> list[NoiseItem]:
     itself, while there is older noise. With all of it, every day would push out the most telling of the days before.
     """
     items = _noise_items(draft)
+    if not items:
+        return []
     judge = NoiseJudge(items)
     values = {item.index: judge.value(item) for item in items}
     kinds: Counter[tuple[object, ...]] = Counter()

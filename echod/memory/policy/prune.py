@@ -21,12 +21,11 @@ from typing import NamedTuple
 
 from echod.memory import KNOWLEDGE_FILE
 from echod.memory.archive import ArchivedEntry, select_archive_file, to_archived_entry
-from echod.memory.document import count_lines, parse, parse_block
+from echod.memory.document import count_lines, parse, parse_block, round_trips
 from echod.memory.edit import learnings, split_body
 from echod.memory.identity import entry_ids
 from echod.memory.knowledge import CompressibleEntry, compress_knowledge, extract_materials, knowledge_blocks
 from echod.memory.knowledge.blocks import BlockMaterial
-from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer
 from echod.memory.policy.draft import EntryChange, PruneDraft
 from echod.memory.policy.pressure import reduce_to_limit
@@ -199,7 +198,7 @@ def _build_plan(role: str, document: Document, draft: PruneDraft, today: date, a
             to_archived_entry(s.block, s.id, role, c.rules[-1], today, score=s.score, terms=s.terms) for s, c in changed
         ),
         archive=archive,
-        knowledge=knowledge_blocks(materials),
+        knowledge=knowledge_blocks(materials) if materials else (),
         lines_before=count_document_lines(document),
         lines_after=count_document_lines(after),
         over_limit=_measure_over_limit(draft),

@@ -9,10 +9,23 @@ found, what is not, and why.
 
 from __future__ import annotations
 
-from echod.memory.redact.engine import find_email_in_evidence, find_secrets, redact, redact_bytes, redact_entry
+from echod.memory.redact.engine import (
+    NO_REMOVED_SECRETS,
+    RemovedSecrets,
+    SecretLocation,
+    find_email_in_evidence,
+    find_removed_secrets,
+    find_secrets,
+    locate_secrets,
+    redact,
+    redact_bytes,
+    redact_entry,
+    strip_secrets,
+)
 from echod.memory.redact.spans import Redaction, Secret, replace_spans
 
 __all__ = [
-    "Redaction", "Secret", "find_email_in_evidence", "find_secrets", "redact", "redact_bytes", "redact_entry",
-    "replace_spans",
+    "NO_REMOVED_SECRETS", "Redaction", "RemovedSecrets", "Secret", "SecretLocation", "find_email_in_evidence",
+    "find_removed_secrets", "find_secrets", "locate_secrets", "redact", "redact_bytes", "redact_entry",
+    "replace_spans", "strip_secrets",
 ]  # fmt: skip

@@ -20,12 +20,11 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from echod.memory.compose import ComposeError, compose_entry, detect_form, detect_newline, with_entries
-from echod.memory.document import parse_block
+from echod.memory.document import parse_block, round_trips
 from echod.memory.edit import with_recurrence, with_verified
 from echod.memory.findings import Finding
 from echod.memory.forms import Recurrence
 from echod.memory.identity import block_key, normalize_title
-from echod.memory.merge import round_trips
 from echod.memory.model import Block, Document, Layer, Unreadable
 from echod.memory.reports.history import Flaw, LearnedFlaw, ReportHistory, SeenFinding, find_flaws, is_same_flaw
 from echod.memory.reports.model import TEAM_ROLE, FindingSeverity, Status, one_line

@@ -17,9 +17,8 @@ from typing import Final, NamedTuple
 from echod.lazy import lazy_pattern
 from echod.memory.compose import collapse_whitespace
 from echod.memory.document import parse_block
-from echod.memory.forms import CONFIDENCE_WORDS
 from echod.memory.identity import normalize_title
-from echod.memory.model import Block, Entry, Form, Layer, SolutionCategory
+from echod.memory.model import HIGH_CONFIDENCE, Block, Entry, Form, Layer, SolutionCategory
 from echod.memory.redact import redact, redact_entry
 from echod.memory.similarity import DEFAULT_THRESHOLDS, fold, jaccard, stem, tokenize
 from echod.memory.solutions.document import (
@@ -32,7 +31,6 @@ from echod.memory.solutions.document import (
     extract_parts,
 )
 
-HIGH_CONFIDENCE: Final = CONFIDENCE_WORDS["high"]
 MIN_SESSIONS: Final = 2
 MIN_SHARED_TAGS: Final = 3
 MAX_SLUG: Final = 80
@@ -142,7 +140,7 @@ def build_solution(block: Block, request: PromotionRequest, reference: EntryRefe
     entry = clean.entry
     parts = extract_parts(clean)
     title = request.title or (entry.title if entry else "")
-    high = entry is not None and (entry.confidence or 0) >= HIGH_CONFIDENCE
+    high = entry is not None and entry.is_confident
     return Solution(
         title=redact(collapse_whitespace(title)).text,
         category=request.category,
@@ -213,8 +211,7 @@ def _check_etched(block: Block, request: PromotionRequest) -> RuleFailure | None
     layer = entry.layer if entry else None
     if layer is Layer.ETCHED:
         return None
-    confident = entry is not None and (entry.confidence or 0) >= HIGH_CONFIDENCE
-    if layer is Layer.INSCRIBED and confident:
+    if entry is not None and entry.is_lasting:
         if request.raises:
             return None
         remedy = "Add --raise to make it etched with it, or raise it first: echod raise ENTRY etched"
@@ -418,15 +415,6 @@ _CATEGORY_WORDS: Final = {
 }
 
 
-def might_be_promoted(block: Block) -> bool:
-    """Return whether the layer of an entry allows to propose it. Cheap, to skip a file without such an entry."""
-    entry = block.entry
-    if entry is None:
-        return False
-    is_confident = entry.layer is Layer.INSCRIBED and (entry.confidence or 0) >= HIGH_CONFIDENCE
-    return entry.layer is Layer.ETCHED or is_confident
-
-
 def sessions_to_promote(block: Block) -> int | None:
     """Return how many sessions must reference an entry to fulfil every rule, without any text of the user's.
 
@@ -435,7 +423,7 @@ def sessions_to_promote(block: Block) -> int | None:
     promoted.
     """
     entry = block.entry
-    if entry is None or not might_be_promoted(block) or any(field.name == "promoted_to" for field in entry.fields):
+    if entry is None or not entry.is_lasting or any(field.name == "promoted_to" for field in entry.fields):
         return None
     if extract_parts(block) == SolutionParts():
         return None

@@ -19,10 +19,9 @@ from pathlib import PurePosixPath
 from echod.memory.archive import PRUNED_STEM, REMOVED_STEM
 from echod.memory.branches import missing_records
 from echod.memory.conservation import FileChange, ViolationKind, find_missing_findings, find_violations, is_redaction_of
-from echod.memory.exposed_secrets import strip_secrets
 from echod.memory.identity import block_content
 from echod.memory.model import Document, Unreadable
-from echod.memory.redact import redact, redact_entry
+from echod.memory.redact import redact, redact_entry, strip_secrets
 from echod.store.changes import CommitConflict, CommitGate, CommitPlan, CommitResult, PlannedConsume, PlannedWrite
 from echod.store.commit import file_steps
 from echod.store.commit.apply import apply_record, remove_staged_files

@@ -24,10 +24,10 @@ from echod.store.role import RoleDirectory, RoleLock
 
 with lazy_imports(__name__):
     from echod.memory import document as document_module
-    from echod.memory import lineage
+    from echod.memory import identity
 
 if TYPE_CHECKING:
-    from echod.memory.lineage import BlockTexts
+    from echod.memory.identity import BlockTexts
 
 
 class CommitStep(StrEnum):
@@ -116,7 +116,7 @@ class ParseCache:
         if digest not in self._shapes:
             if len(self._shapes) >= self.limit:
                 self._shapes.pop(next(iter(self._shapes)))
-            self._shapes[digest] = lineage.block_texts(document)
+            self._shapes[digest] = identity.block_texts(document)
         return self._shapes[digest]
 
 

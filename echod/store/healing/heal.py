@@ -15,10 +15,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from echod.files import content_digest
 from echod.log import get_logger
 from echod.memory.archive import ArchivedEntry
+from echod.memory.document import round_trips
 from echod.memory.entry_matching import entry_signature
 from echod.memory.identity import BlockKey, block_content, block_heading, entry_ids, is_truncated
 from echod.memory.lineage import CurrentVersion, InterleavedWrite, Reversion, StaleWrite, Successor, SuspectedStaleWrite
-from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals, round_trips, without_blocks
+from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals, without_blocks
 from echod.memory.model import Block, Document
 from echod.memory.policy_model import Rule
 from echod.memory.redact import redact

@@ -19,8 +19,8 @@ from echod.files import content_digest
 from echod.log import get_logger
 from echod.memory import MAX_FILE_BYTES
 from echod.memory.document import parse
-from echod.memory.identity import block_content
-from echod.memory.lineage import CurrentVersion, InterleavedWrite, StaleWrite, block_texts
+from echod.memory.identity import block_content, block_texts
+from echod.memory.lineage import CurrentVersion, InterleavedWrite, StaleWrite
 from echod.memory.merge import MergeFailure, MergeResult, merge, restrict_removals
 from echod.memory.model import Document, Unreadable
 from echod.memory.redact import redact, redact_bytes

@@ -40,9 +40,8 @@ from echod.memory.archive import (
 )
 from echod.memory.conservation import missing_additions
 from echod.memory.entry_matching import EntrySignature, entry_signature
-from echod.memory.identity import BlockKey, block_content, entry_ids, numbered_keys
+from echod.memory.identity import BlockKey, BlockTexts, block_content, entry_ids, numbered_keys
 from echod.memory.lineage import (
-    BlockTexts,
     CurrentVersion,
     Descent,
     KnownVersion,

@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
-from echod.memory.exposed_secrets import NO_REMOVED_SECRETS, RemovedSecrets, find_removed_secrets
+from echod.memory.redact import NO_REMOVED_SECRETS, RemovedSecrets, find_removed_secrets
 from echod.store.errors import EngineLimits, as_store_error
 from echod.store.journal.files import BlobMissingError
 from echod.store.journal.journal import Journal, KnownState, RoleJournal

@@ -10,11 +10,10 @@ from pathlib import Path
 from echod.inspection.inspect import inspect_file
 from echod.memory.consolidation.deduplicate import FindingsFile, read_and_redact
 from echod.memory.document import estimate_parsed_bytes, parse
-from echod.memory.exposed_secrets import locate_secrets
 from echod.memory.merge import merge
 from echod.memory.model import Document
 from echod.memory.packs.manifest import read_manifest, read_registry
-from echod.memory.redact import redact_bytes
+from echod.memory.redact import locate_secrets, redact_bytes
 from echod.projects.section import SectionError, read_section
 from tests.bench.figures import Figures, Row, Table
 from tests.bench.workspace import Workspace

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from echod.memory.exposed_secrets import SecretLocation, locate_secrets, strip_secrets
+from echod.memory.redact import SecretLocation, locate_secrets, strip_secrets
 
 PASSWORD = "tr0ub4dor" + "-and-3"
 LINE = f"Log in with password={PASSWORD} there."
