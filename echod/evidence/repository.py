@@ -13,7 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from heapq import heappop, heappush
 from itertools import accumulate
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Final, NamedTuple
 
 from echod.evidence.git_objects import IndexEntry, ObjectError, ObjectStore, read_index
@@ -339,13 +339,16 @@ class ProjectFiles:
         """
         if path.startswith("~"):
             raise OutsideError(path)
-        whole = os.path.normpath(self.project / path)
+        root = str(self.project)
+        whole = os.path.normpath(os.path.join(root, path))  # noqa: PTH118  called for every citation of a memory
         try:
-            inside = PurePosixPath(whole).relative_to(self.project)
-            PurePosixPath(os.path.realpath(whole)).relative_to(self.project)
+            real = os.path.realpath(whole)
         except (ValueError, OSError) as error:
             raise OutsideError(path) from error
-        return str(inside)
+        below = f"{root.rstrip('/')}/"
+        if any(one != root and not one.startswith(below) for one in (whole, real)):
+            raise OutsideError(path)
+        return whole.removeprefix(below) if whole != root else "."
 
     def exists(self, path: str) -> bool:
         """Return whether a path leads to a file or directory.

@@ -185,7 +185,8 @@ def unfounded_names(written: str, sources: str) -> tuple[str, ...]:
     known = _telling_tokens(sources)
     unknown = {span for span in spans if not _contains_whole(sources, span)}
     unknown |= {token for token in _telling_tokens(written) if token not in known}
-    unknown |= {name for name in find_names(written) if not _contains_whole(sources.lower(), name)}
+    new_names = find_names(written) - find_names(sources)
+    unknown |= {name for name in new_names if not _contains_whole(sources.lower(), name)}
     return tuple(sorted(unknown))
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from echod.cli.root import app
@@ -146,6 +146,7 @@ def test_an_answer_of_another_form_is_no_answer(text: str) -> None:
 
 
 @given(st.text(max_size=60), st.text(max_size=60))
+@example("\U00020000aA", "")  # a name behind a letter that is part of no name
 def test_a_text_is_founded_in_itself_and_an_added_number_is_not(text: str, more: str) -> None:
     sources = f"{text}\n{more}"
     assert unfounded_names(text, sources) == () or "`" in text

@@ -343,13 +343,14 @@ def classify_lines(lines: Sequence[str]) -> list[LineKind]:
     blank line.
     """
     kinds: list[LineKind] = []
-    ends = _ClosingLineIndex(lines)
+    ends: _ClosingLineIndex | None = None  # few texts have a fence or a comment
     item = 0  # content offset of the open list item, 0 for none
     index = 0
     while index < len(lines):
         line = lines[index]
         fence, comment = parse_fence(line), _opens_comment(line)
         if fence or comment:
+            ends = ends or _ClosingLineIndex(lines)
             end = ends.fence_end(index, fence[0]) if fence else ends.comment_end(index)
             if end is None:
                 end = _next_learning_line(lines, index + 1)

@@ -276,9 +276,10 @@ def _with_item_headings(lines: Sequence[str], line_kinds: Sequence[LineKind]) ->
 
 
 def _is_learning_item(content: str, lines: Sequence[str], line_kinds: Sequence[LineKind], index: int) -> bool:
-    title = read_title(content)
-    if title.dated and title.typed:
-        return True
+    if "[" in content:  # a date in brackets, as few items have
+        title = read_title(content)
+        if title.dated and title.typed:
+            return True
     below = index + 1
     if below == len(lines) or line_kinds[below] is not LineKind.NESTED or read_field(lines[index]):
         return False

@@ -306,7 +306,10 @@ def read_title(heading: str) -> ParsedTitle:
     """Take a heading apart; the title is everything that is not date, layer, type word or decoration."""
     title = ParsedTitle(_without_emphasis(" ".join(normalize_spaces(heading).split())))
     for _ in range(_MAX_PREFIXES):
-        title = _without_prefix(title)
+        shorter = _without_prefix(title)
+        if shorter is title:
+            break
+        title = shorter
     title = _without_trailing_date(title)
     word = _KIND_WORD.match(title.text)
     typed = title.kind is not None or bool(word and word["kind"].casefold() in KIND_WORDS)

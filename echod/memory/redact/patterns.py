@@ -348,7 +348,6 @@ _ENCODED_KEY = (
     "|BQR1AgUFJJVkFUR)"
 )
 _CROSSED_OUT = r"(?![A-Za-z0-9_-]{0,12}[xX]{6})"
-_VENDORS_WORD_BEFORE = lazy_pattern(r"[A-Za-z0-9]")
 _TOKEN_BEFORE = lazy_pattern(r"[A-Za-z0-9_.~-]")
 
 # The kind, the prefixes, and the pattern of the rest, which must not end within a longer word.
@@ -479,7 +478,7 @@ def _vendors_matches(form: VendorForm, text: str) -> Iterator[Secret]:
         return
     done = 0
     for at in find_all(text, form.key):
-        if at < done or (at and _VENDORS_WORD_BEFORE.match(text, at - 1)):
+        if at < done or (at and _WORD_BEFORE.match(text, at - 1)):
             continue
         match = pattern.match(text, at + len(form.key))
         if match is not None:
