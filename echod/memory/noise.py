@@ -22,7 +22,7 @@ from echod.memory.identity import normalize_title
 from echod.memory.knowledge.text import join_sentences, split_sentences
 from echod.memory.model import Block, Entry, Field, Form, Layer
 from echod.memory.similarity.words import find_numbers, fold, jaccard, stem, tokenize
-from echod.memory.specificity import NameCounts, Specificity, find_names
+from echod.memory.specificity import NameCounts, Specificity, contains_name
 
 MIN_CONTEXT_SIMILARITY = 0.5
 """Share of the words of two descriptions from which on two tasks of one title say the same."""
@@ -125,8 +125,9 @@ class NoiseJudge:
 
     def __init__(self, items: Sequence[NoiseItem]) -> None:
         self._names = NameCounts(item.text for item in items)
+        self._openings: dict[str, str] = {}
         self._sentences = Counter(
-            opening for item in items for opening in {_opening(sentence) for sentence in item.sentences}
+            opening for item in items for opening in {self._opening(sentence) for sentence in item.sentences}
         )
         self._many = max(2, math.floor(0.05 * len(items)))
         self._cache: dict[int, Specificity] = {}
@@ -163,7 +164,7 @@ class NoiseJudge:
         ranked = sorted(
             range(len(sentences)),
             key=lambda index: (
-                self._sentences[_opening(sentences[index])] > 1 or (is_cut_off and index == last),
+                self._sentences[self._opening(sentences[index])] > 1 or (is_cut_off and index == last),
                 -values[index],
                 index,
             ),
@@ -178,7 +179,12 @@ class NoiseJudge:
         return join_sentences(sentences[index] for index in sorted(chosen))
 
     def _is_shared(self, sentence: str) -> bool:
-        return self._sentences[_opening(sentence)] > self._many
+        return self._sentences[self._opening(sentence)] > self._many
+
+    def _opening(self, sentence: str) -> str:
+        if sentence not in self._openings:
+            self._openings[sentence] = _opening(sentence)
+        return self._openings[sentence]
 
 
 def group_noise(items: Iterable[NoiseItem], judge: NoiseJudge) -> tuple[tuple[NoiseItem, ...], ...]:
@@ -243,7 +249,7 @@ def compact_observation(item: NoiseItem, context: str) -> Block | None:
 def _opening(sentence: str) -> str:
     """Return the beginning of a sentence, by which sentences that were cut off at different places are equal."""
     opening = " ".join(sentence.lower().split()[:_OPENING_WORDS])
-    return sentence.lower() if find_names(opening) else opening
+    return sentence.lower() if contains_name(opening) else opening
 
 
 def is_routine_summary(item: NoiseItem) -> bool:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from echod.lazy import lazy_pattern
@@ -26,6 +26,7 @@ from echod.memory.similarity.words import (
     RULE_ADVICE,
     SEVERE_ADVICE,
     UNSPACED_RUN,
+    Advice,
     fold,
     jaccard,
     stem,
@@ -39,7 +40,8 @@ _MAX_LENGTH = 20_000  # characters of a text that are judged
 _MANY_WORDS = 3  # words of one kind beyond which more do not count
 
 _NAME = lazy_pattern(
-    r"`[^`\n]{2,80}`"  # anything that its writer marked as code
+    r"(?<![\w/.@~-])(?P<plain>(?:[A-Z]?[a-z]*+[\s,;:]++)++)"  # words between names, passed over in one step
+    r"|`[^`\n]{2,80}`"  # anything that its writer marked as code
     r"|(?<![\w/.@~-])[\w.@~-]*/[\w./@*~-]{0,400}\w"  # paths
     r"|\b[\w-]{1,100}\.(?:c|cc|cfg|cpp|cs|css|go|h|hpp|html|ini|java|js|json|jsonl|jsx|kt|lock|lua|md|mjs|php|proto|py|rb|rs"
     r"|scss|sh|sql|swift|tf|toml|ts|tsx|txt|vue|xml|ya?ml|zig)\b"
@@ -61,25 +63,20 @@ _REMEDY = lazy_pattern(
     r"|replace[ds]?|rename[ds]?|use|using|add(?:ed)?|remove[ds]?|change[ds]?|update[ds]?|fix(?:ed|es)?|guard|wrap|escape"
     r"|quote|validate|reject|refuse|canonicali[sz]e|normali[sz]e|set|register|extract|move[ds]?|inject(?:ed)?|require[ds]?"
     r"|needs?|keep|make|call|pass|skip|revert|capture|define|enable|disable|convert|compare|strip|check|test|verify|grep|write|run|read|pin|lock|close|reset|retry|initiali[sz]e)\b",
-    re.IGNORECASE,
 )
 _STRONG = lazy_pattern(
     r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|cannot|can't|instead|avoid|prefer|ensure|require[ds]?"
     r"|only (?:if|when|after|by|inside)|not (?:on|in|by|as|just)|rather than|fix:|(?<![a-z] )use)\b",
-    re.IGNORECASE,
 )
-_RULE = lazy_pattern(r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|avoid)\b", re.IGNORECASE)
+_RULE = lazy_pattern(r"\b(?:always|never|must(?:n't)?|should(?:n't)?|don't|do not|avoid)\b")
 _FLAW = lazy_pattern(
     r"\b(?:because|since|root cause|wrong(?:ly)?|missing|broken|breaks?|bypass|injection|leaks?|race|deadlocks?"
     r"|orphans?|unvalidated|unescaped|undefined|undocumented|incorrect|stale|drift|fails?|failed|silently|no-op|loses?|lost|wipes?"
     r"|corrupts?|overwrites?|crash(?:es)?|hangs?|blocks?|ignored|skipped|without|does not|doesn't|do not|isn't|never"
     r"|no longer|unsafe|vulnerab\w+|collisions?|mismatch|duplicates?|empty|traversal|overflow|regressions?|bugs?"
     r"|throws?|exceeds?|not (?:found|supported|set|part|validated|applied))\b",
-    re.IGNORECASE,
 )
-_SEVERE = lazy_pattern(
-    r"\b(?:critical|blocker|security|severe|data loss|outage|P0|P1|SEC-[0-9]+|CVE-[0-9-]+)\b", re.IGNORECASE
-)
+_SEVERE = lazy_pattern(r"\b(?:critical|blocker|security|severe|data loss|outage|p0|p1|sec-[0-9]+|cve-[0-9-]+)\b")
 # The first word of a task that is work to be done, not something that was found out.
 _ASSIGNMENT = lazy_pattern(
     r"\W*(?:you are|your (?:task|job|role)|enrich|research|review|analy[sz]e|investigate|inspect|explore|summari[sz]e"
@@ -149,11 +146,10 @@ class NameCounts:
     """How many texts of a file contain each name."""
 
     def __init__(self, texts: Iterable[str]) -> None:
-        self._counts: Counter[str] = Counter()
-        self._total = 0
-        for text in texts:
-            self._counts.update(find_names(text))
-            self._total += 1
+        found = [(text, find_names(text)) for text in texts]
+        self._counts = Counter(name for _, names in found for name in names)
+        self._total = len(found)
+        self._names = dict(found)
 
     def is_telling(self, name: str) -> bool:
         """Return whether few texts contain the name."""
@@ -162,21 +158,23 @@ class NameCounts:
     def judge(self, text: str) -> Specificity:
         """Return the specificity of a text among those of its file."""
         plain, _ = normalize_characters(text[:_MAX_LENGTH])
+        lower = plain.lower()
+        names = self._names.get(plain)
         return Specificity(
-            names=frozenset(name for name in find_names(plain) if self.is_telling(name)),
-            remedies=_count_words(plain, _REMEDY, REMEDY_ADVICE),
-            strong_remedies=_count_words(plain, _STRONG, RULE_ADVICE),
-            flaws=_count_words(plain, _FLAW, FLAW_ADVICE),
+            names=frozenset(filter(self.is_telling, find_names(plain) if names is None else names)),
+            remedies=_count_words(lower, _REMEDY, REMEDY_ADVICE),
+            strong_remedies=_count_words(lower, _STRONG, RULE_ADVICE),
+            flaws=_count_words(lower, _FLAW, FLAW_ADVICE),
             is_severe=is_severe(plain),
             is_assignment=_ASSIGNMENT.match(plain) is not None,
         )
 
 
-def _count_words(text: str, english: re.Pattern[str], others: re.Pattern[str]) -> int:
-    """Return the number of different words of either pattern."""
-    words = {word.lower() for word in english.findall(text)}
+def _count_words(lower: str, english: re.Pattern[str], others: Advice) -> int:
+    """Return the number of different words of either kind in a text in lower case."""
+    words = set(english.findall(lower))
     if len(words) < _MANY_WORDS:
-        words |= {match[0].lower() for match in others.finditer(text)}
+        words.update(match[0] for match in others.find(lower))
     return len(words)
 
 
@@ -185,21 +183,38 @@ def find_names(text: str) -> frozenset[str]:
 
     Text in scripts that put no spaces between words is no part of a name.
     """
+    return frozenset(_iter_names(text))
+
+
+def contains_name(text: str) -> bool:
+    """Return whether a text contains the name of a thing in the code."""
+    return any(_iter_names(text))
+
+
+def _iter_names(text: str) -> Iterator[str]:
     text = text[:_MAX_LENGTH]
     if not text.isascii():
         text = UNSPACED_RUN.sub(" ", text)
-    names = (match[0].strip("`*_.,:; ") for match in _NAME.finditer(text))
-    return frozenset(name.lower() for name in names if len(name) > 1 and not _PASSING.search(name))
+    for match in _NAME.finditer(text):
+        if match.lastgroup is None:
+            name = match[0].strip("`*_.,:; ")
+            if len(name) > 1 and not _PASSING.search(name):
+                yield name.lower()
 
 
 def is_severe(text: str) -> bool:
     """Return whether a text names a high severity."""
-    return any(pattern.search(text[:_MAX_LENGTH]) for pattern in (_SEVERE, SEVERE_ADVICE))
+    return _has_word(text, _SEVERE, SEVERE_ADVICE)
 
 
 def states_rule(text: str) -> bool:
     """Return whether a text states a rule, with words such as always and never."""
-    return any(pattern.search(text[:_MAX_LENGTH]) for pattern in (_RULE, RULE_ADVICE))
+    return _has_word(text, _RULE, RULE_ADVICE)
+
+
+def _has_word(text: str, english: re.Pattern[str], others: Advice) -> bool:
+    lower = text[:_MAX_LENGTH].lower()
+    return english.search(lower) is not None or any(others.find(lower))
 
 
 _MAX_ENTRIES_OF_NAME = 6  # entries that may have a name, so that it is rare
