@@ -8,10 +8,8 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import chain
 from pathlib import Path
 
-from echod.cli.root import SECTIONS
 from tests.bench.figures import Figures, Row, Threshold, below, row
 from tests.bench.household import BenchHome, add_job_history, idle_daemon, make_bench_home, make_globbed_home
 from tests.bench.reference import rounds
@@ -25,6 +23,8 @@ _BARE = (sys.executable, "-c", "pass")
 _ECHOD = str(Path(sys.executable).with_name("echod"))
 _HOOK = (_ECHOD, "hook", "task-completed")
 _STATUS = (_ECHOD, "status")
+_IMPORTING = ("status", "search", "explain", "remember", "prune", "run")
+"""One command of each kind; those of a kind load the same."""
 
 
 def measure(space: Workspace) -> Figures:
@@ -61,13 +61,13 @@ def measure(space: Workspace) -> Figures:
 
 
 def _imports(home: BenchHome) -> Iterator[Row]:
-    """What each command imports before it does anything: `--help` loads its module and what that needs."""
-    for entry in chain.from_iterable(entries for _, entries in SECTIONS):
-        command = (sys.executable, "-X", "importtime", "-m", "echod", entry.name, "--help")
+    """What a command imports before it does anything: `--help` loads its module and what that needs."""
+    for name in _IMPORTING:
+        command = (sys.executable, "-X", "importtime", "-m", "echod", name, "--help")
         done = subprocess.run(command, env=home.environ, cwd=home.root, capture_output=True, text=True, check=True)
         modules = [line for line in done.stderr.splitlines() if line.startswith("import time:")][1:]
         own = sum(line.rpartition("|")[2].strip().partition(".")[0] == "echod" for line in modules)
-        yield Row(f"modules imported by echod {entry.name} (of echod: {own})", len(modules), "")
+        yield Row(f"modules imported by echod {name} (of echod: {own})", len(modules), "")
 
 
 def _compare(

@@ -1,4 +1,4 @@
-"""Four thousand jobs over a hundred days, by a clock that runs ahead: does memory leak, does the state pile up?
+"""Jobs of a hundred days, by a clock that runs ahead: does memory leak, does the state pile up?
 
 The work is the product's own: findings are found, folded in and archived, late bytes are settled, and once a day what
 is beyond its time is forgotten. Agents learn the same few things again and again, so that the memory stays as it is
@@ -25,7 +25,7 @@ from tests.bench.workspace import Workspace
 from tests.support import finding_text, make_project
 
 _DAYS = 100
-_JOBS_A_DAY = 40
+_JOBS_A_DAY = 24
 _LESSONS = 10
 _ROLES = ("reviewer", "workers", "planner", "auditor")
 _DAY_SECONDS = 86_400.0
@@ -142,7 +142,7 @@ def _report_figures(diary: _DailyFigures) -> Figures:
         ),
         tables=(
             Table(
-                "Four thousand jobs over a hundred days", ("day", "jobs", "ms a job", "memory MiB", "state MB"), days
+                "Jobs of a hundred days", ("day", "jobs", "ms a job", "memory MiB", "state MB"), days
             ),
         ),
     )

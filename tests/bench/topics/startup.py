@@ -11,7 +11,7 @@ from tests.bench.household import ResourceUsage, add_bench_project, make_bench_h
 from tests.bench.workspace import Workspace
 from tests.support import running_daemon, until
 
-_PROJECTS = (30, 150, 600)
+_PROJECTS = (30, 120, 480)
 _SECONDS = 240
 
 
