@@ -218,6 +218,19 @@ def test_what_other_programs_only_add_is_not_reported(consolidated: Sandbox) -> 
     assert engine.roles_changed_by_others(consolidated.store) == ()
 
 
+def test_a_change_within_the_same_tick_of_the_clock_is_noticed(consolidated: Sandbox) -> None:
+    replace_by_rename(consolidated.memory, BOTH)  # without what was just added
+    moment = consolidated.memory.stat().st_ctime_ns
+    for name in ("states", "records"):
+        for file in consolidated.journal.rglob(name):
+            os.utime(file, ns=(moment, moment))
+
+    engine = consolidated.engine()
+
+    assert engine.roles_changed_by_others(consolidated.store) == (consolidated.role,)
+    assert engine.collect_notices(consolidated.store).notices != ()
+
+
 def test_a_change_is_noticed_without_an_open_commit(consolidated: Sandbox) -> None:
     consolidated.engine(displaced_hours=0.0).merge_late_writes(consolidated.store)
     assert not consolidated.engine().has_open_commits(consolidated.store)

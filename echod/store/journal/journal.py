@@ -208,11 +208,12 @@ class RoleJournal:
     def may_be_outdated(self, memory: Path) -> bool:
         """Return whether a memory file may have changed since its newest known state was recorded.
 
-        Every state is recorded after the file was read, and no program can set back the change time of a file.
+        Every state is recorded after the file was read, and no program can set back the change time of a file. Equal
+        times do not tell which was first: a clock of the kernel ticks every few milliseconds.
         """
         changed = version_of(memory)
         recorded = [version[2] for name in ("states", "records") if (version := version_of(self.root / name))]
-        return changed is not None and bool(recorded) and changed[3] > max(recorded)
+        return changed is not None and bool(recorded) and changed[3] >= max(recorded)
 
     def consumed_keys(self) -> AbstractSet[str]:
         """Return the ledger as of now: the keys of consumed findings without restored ones, with open commits."""
