@@ -67,8 +67,8 @@ format: $(READY)  ## rewrite the code in the house style
 bench: $(READY)  ## measure every promise and print one table; JSON=FILE saves it, TOPICS="idle storm" selects
 	$(BIN)/python -m tests.bench $(TOPICS) $(if $(JSON),--json $(JSON))
 
-bench-peers: $(READY)  ## compare with other programs, installed below ECHOD_PEERS or the cache; JSON=FILE, IDLE=SECONDS
-	$(BIN)/python -m tests.bench.peers $(if $(JSON),--json $(JSON)) $(if $(IDLE),--idle $(IDLE))
+bench-peers: $(READY)  ## compare with other programs, installed below ECHOD_PEERS or the cache; JSON=FILE, IDLE=SECONDS, ENTRIES=N
+	$(BIN)/python -m tests.bench.peers $(if $(JSON),--json $(JSON)) $(if $(IDLE),--idle $(IDLE)) $(if $(ENTRIES),--entries $(ENTRIES))
 
 fuzz: $(READY)  ## search for failing input for minutes
 	$(BIN)/python -m pytest -m fuzz

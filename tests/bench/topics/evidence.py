@@ -11,15 +11,18 @@ import time
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 from echod.evidence.verifier import EvidenceVerifier
-from tests.bench.figures import Figures, Row, at_least, below
+from tests.bench.figures import Curve, Figures, Row, at_least, below
 from tests.bench.histories import DOUBTFUL, Claim, make_history
 from tests.bench.real_histories import GitHistory, find_spans, make_claims
 from tests.bench.workspace import Workspace
 
 _HISTORIES, _FILES, _FUNCTIONS = 5, 20, 10
+_SIZES = (5, 20, 60)
+"""Numbers of files."""
 _DAY = date(2026, 10, 1)
 _DAYS, _ENDS, _CLAIMS = (1, 30, 120, 365), 6, 60
 _MIN_CLAIMS = 20
@@ -47,7 +50,16 @@ def measure(space: Workspace) -> Figures:
                 wrong[f"{claim.what}: {claim.expected} as {state}"] += 1
     doubts = Row("doubtful", doubtful, "claims", note="not judged: a new function in the place of a deleted one")
     rows = [*_rows("", outcomes, seconds, wrong), doubts, *_real_rows(space)]
-    return Figures(tuple(rows))
+    return Figures(
+        tuple(rows), (Curve("check every citation", "citations", tuple(map(partial(_cost, space), _SIZES))),)
+    )
+
+
+def _cost(space: Workspace, files: int) -> tuple[float, float]:
+    """Return the number of citations of a project of so many files, and the seconds of checking all of them."""
+    project = space.directory(f"sized{files}")
+    claims = make_history(project, 1, files=files, functions=_FUNCTIONS)
+    return len(claims), sum(seconds for _, _, seconds in check_claims(project, claims))
 
 
 def _rows(

@@ -140,11 +140,7 @@ def _report_figures(diary: _DailyFigures) -> Figures:
                 note=f"{diary.state_bytes[last] / 1e6:.1f} MB in the end, without SQLite's log",
             ),
         ),
-        tables=(
-            Table(
-                "Jobs of a hundred days", ("day", "jobs", "ms a job", "memory MiB", "state MB"), days
-            ),
-        ),
+        tables=(Table("Jobs of a hundred days", ("day", "jobs", "ms a job", "memory MiB", "state MB"), days),),
     )
 
 

@@ -24,13 +24,14 @@ from echod.search.sources import MemorySource
 from echod.search.words import STOP_WORDS
 from echod.store.layout import find_stores
 from tests.bench.corpus import corpus
-from tests.bench.figures import Figures, Row, Table, at_least, below, row
+from tests.bench.figures import Curve, Figures, Row, Table, at_least, below, row
 from tests.bench.household import make_bench_home
 from tests.bench.reference import rounds
 from tests.bench.workspace import Workspace
 
 _SETS = {"real-shared": ("real memory", 0.88), "multi": ("seven languages", 0.97)}
 _ENTRIES = 20_000
+_SIZES = (500, 2_000, 8_000)
 _QUERIES = 100
 _SECONDS = 12.0
 _SYLLABLES = [
@@ -84,7 +85,7 @@ def measure(space: Workspace) -> Figures:
         tables.append(table)
     rows += _costs(space)
     rows += _processes(space)
-    return Figures(tuple(rows), tables=tuple(tables))
+    return Figures(tuple(rows), _curves(space), tuple(tables))
 
 
 # Quality
@@ -273,6 +274,22 @@ def _costs(space: Workspace) -> list[Row]:
         Row("index of 20,000 entries, one entry added", changed * 1000, "ms"),
         Row("index of 20,000 entries, size", size / 2**20, "MiB"),
     ]
+
+
+def _curves(space: Workspace) -> tuple[Curve, Curve]:
+    indexed, searched = [], []
+    for entries in _SIZES:
+        (store,) = find_stores(_write_store(space.directory(f"store{entries}"), entries))
+        sources = [MemorySource(store)]
+        finder = DocumentFinder(space.disk / f"{entries}.db")
+        indexed.append((entries, _seconds(partial(finder.refresh, sources))))
+        lines = (store.root / "role3/MEMORY.md").read_text().split("\n- ")
+        random = Random(5)
+        requests = [SearchRequest(" ".join(random.choice(lines).split()[:6])) for _ in range(_QUERIES)]
+        took = [_seconds(partial(finder.search, sources, request)) for request in requests]
+        searched.append((entries, statistics.median(took[_QUERIES // 2 :])))
+        finder.close()
+    return Curve("index a store", "entries", tuple(indexed)), Curve("a warm search", "entries", tuple(searched))
 
 
 def _seconds(work: Callable[[], object]) -> float:

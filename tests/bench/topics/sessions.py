@@ -12,12 +12,13 @@ from echod.sessions.archiver import Archiver, SessionSource
 from echod.sessions.roots import SessionRoot
 from echod.state.database import Database
 from echod.state.session_log import SessionLog
-from tests.bench.figures import Figures, Row, below, none, row
+from tests.bench.figures import Curve, Figures, Row, below, none, row
 from tests.bench.workspace import Workspace
 from tests.sessions.generator import MadeTranscript, make_transcripts
 
 _TRANSCRIPTS = 600
-_BIG_BYTES = 200 << 20
+_BIG_MIB = 200
+_SIZES_MIB = (5, 20, 80)
 _MIB = 1 << 20
 _MAX_GROWTH_MIB = 64.0
 
@@ -45,7 +46,8 @@ def measure(space: Workspace) -> Figures:
             row("archiving one", [second * 1000 for second in seconds], "ms"),
         ]
         rows += _big(archiver, space.disk / "big.jsonl")
-    return Figures(tuple(rows))
+        points = tuple((mib, _archive(archiver, space.disk / f"{mib}.jsonl", mib)[0]) for mib in _SIZES_MIB)
+    return Figures(tuple(rows), (Curve("archive a transcript", "MiB", points),))
 
 
 def _archive_all(archiver: Archiver, paths: list[Path]) -> tuple[int, list[float]]:
@@ -82,21 +84,29 @@ def _injected(made: MadeTranscript, text: str) -> int:
     return sum(note in text for note in made.injected)
 
 
-def _big(archiver: Archiver, path: Path) -> list[Row]:
+def _archive(archiver: Archiver, path: Path, mib: int) -> tuple[float, int]:
+    """Write a transcript of this size, archive it, and return the seconds and the number of prompts."""
     output = "a line of the output of a tool\n" * 2_000
     with path.open("w") as file:
         number = 0
-        while file.tell() < _BIG_BYTES:
+        while file.tell() < mib * _MIB:
             number += 1
             result = {"type": "tool_result", "tool_use_id": "t", "content": output}
             for part in ([result], f"prompt {number}"):
                 record = {"type": "user", "uuid": f"{number}{part}"[:40], "message": {"role": "user", "content": part}}
                 file.write(json.dumps(record) + "\n")
-    before, begin = _peak(), time.perf_counter()
+    begin = time.perf_counter()
     archiver.archive(SessionSource(path), ArchiveOrigin.SESSION, 1)
-    took, grown = time.perf_counter() - begin, _peak() - before
-    note = f"{path.stat().st_size / _MIB:.0f} MiB, {number:,} prompts"
+    took = time.perf_counter() - begin
     path.unlink()
+    return took, number
+
+
+def _big(archiver: Archiver, path: Path) -> list[Row]:
+    before = _peak()
+    took, prompts = _archive(archiver, path, _BIG_MIB)
+    grown = _peak() - before
+    note = f"{_BIG_MIB} MiB, {prompts:,} prompts"
     return [
         Row("a transcript of 200 MB: memory above the rest", grown, "MiB", bar=below(_MAX_GROWTH_MIB), note=note),
         Row("a transcript of 200 MB", took, "s", note=note),
