@@ -64,11 +64,14 @@ def version_of(block: str) -> int:
     return int(match[1]) if match else -1
 
 
-parse_cached = lru_cache(maxsize=1024)(parse)
+_CONTENTS = 32
+"""Contents that are remembered. A storm's file takes megabytes when it is read, and each kill forks the process."""
+
+parse_cached = lru_cache(maxsize=_CONTENTS)(parse)
 """`parse`, remembered: a series of schedules reads the same contents over and over."""
 
 
-@lru_cache(maxsize=1024)
+@lru_cache(maxsize=_CONTENTS)
 def named_entries(data: bytes) -> tuple[tuple[str, str], ...]:
     """Return name and text of the entries in a file, in order. Other blocks are named by their heading."""
     document = parse_cached(data)
