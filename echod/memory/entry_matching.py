@@ -25,7 +25,6 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping
 from datetime import date
-from functools import lru_cache
 from types import MappingProxyType
 from typing import Final, NamedTuple
 
@@ -40,8 +39,11 @@ NO_ID_CHANGES: Mapping[str, str] = MappingProxyType({})
 _NO_EARLIER: Mapping[str, Collection[EntrySignature]] = MappingProxyType({})
 
 _DIGEST_LENGTH = 16
-# A file is inspected several times for each change of one entry, and redaction takes most of the time.
-_MAX_CACHED_REDACTIONS = 2_048
+_MAX_CLEAN_TEXTS = 32_768
+"""Entries that are known to have no secret; three megabytes. A file is inspected several times for each change of one
+entry, and redaction takes most of the time. The largest file that is read has about so many."""
+
+_clean_texts: Final[set[bytes]] = set()
 
 
 class EntrySignature(NamedTuple):
@@ -88,9 +90,16 @@ def entry_signature(block: Block) -> EntrySignature:
     return EntrySignature(_digest(title), _digest(day), _digest(source), _digest(body) if body.strip() else "")
 
 
-@lru_cache(maxsize=_MAX_CACHED_REDACTIONS)
 def _redacted_text(text: str) -> str:
-    return redact_entry(text).text
+    digest = hashlib.blake2b(text.encode("utf-8", "surrogateescape"), digest_size=16).digest()
+    if digest in _clean_texts:
+        return text
+    redacted = redact_entry(text).text
+    if redacted == text:
+        if len(_clean_texts) >= _MAX_CLEAN_TEXTS:
+            _clean_texts.clear()
+        _clean_texts.add(digest)
+    return redacted
 
 
 def _digest(text: str) -> str:

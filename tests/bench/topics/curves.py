@@ -21,7 +21,8 @@ from tests.support import finding_text, make_project
 
 _ENTRIES = (1_250, 5_000, 20_000)
 _PLANNED = (1_250, 2_500, 5_000)
-_JOBS = (600, 1_250, 2_500)
+_JOBS = (1_250, 2_500, 4_000)
+"""A smaller file is kept as read from one step of a job to the next."""
 _KNOWLEDGE = (500, 1_000, 2_000)
 _FILES = (100, 1_000, 10_000)
 _LEARNINGS = 50

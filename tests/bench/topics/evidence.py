@@ -21,7 +21,7 @@ from tests.bench.real_histories import GitHistory, find_spans, make_claims
 from tests.bench.workspace import Workspace
 
 _HISTORIES, _FILES, _FUNCTIONS = 5, 20, 10
-_SIZES = (5, 20, 60)
+_SIZES = (15, 40, 100)
 """Numbers of files."""
 _DAY = date(2026, 10, 1)
 _DAYS, _ENDS, _CLAIMS = (1, 30, 120, 365), 6, 60
