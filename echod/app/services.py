@@ -261,19 +261,15 @@ class Services:
         return job.run_exchange(project, memory, resources)
 
     def _archive(self, job: Job, project: Path) -> JobOutcome:
-        return archive.run(self.session_services, job, project, allow_writes=self._allows_writes)
+        return archive.run(self.session_services, job, project, allow_writes=self.settings.mode == "maintain")
 
     def _apply_session_retention(self) -> int:
         return self.session_services.apply_retention() if self.session_log.list_roots() else 0
 
-    @property
-    def _allows_writes(self) -> bool:
-        return self.settings.mode == "maintain"
-
     def _job_settings(self, project: Path) -> job_worker.JobSettings:
         return job_worker.JobSettings(
             quiet_seconds=self.settings.quiet_seconds,
-            allow_writes=self._allows_writes,
+            allow_writes=self.settings.mode == "maintain",
             paused=self.read_context.projects.is_paused(project),
             maintenance=self.read_context.maintenance_policy(project),
         )

@@ -36,7 +36,6 @@ from echod.runtime import EVENTS_NOT_ARRIVING
 if TYPE_CHECKING:
     from echod.daemon.watcher import ChangedPaths, Watcher, WatchTargets
 
-
 MAX_BUFFERED_PATHS = 65_536
 """The most paths kept until the next drain. Beyond that, a full rescan is cheaper than the list."""
 

@@ -182,8 +182,10 @@ class NoiseJudge:
         return self._sentences[self._opening(sentence)] > self._many
 
     def _opening(self, sentence: str) -> str:
+        """Return the beginning of a sentence, by which sentences that were cut off at different places are equal."""
         if sentence not in self._openings:
-            self._openings[sentence] = _opening(sentence)
+            opening = " ".join(sentence.lower().split()[:_OPENING_WORDS])
+            self._openings[sentence] = sentence.lower() if contains_name(opening) else opening
         return self._openings[sentence]
 
 
@@ -244,12 +246,6 @@ def compact_observation(item: NoiseItem, context: str) -> Block | None:
         item.entry.form, item.entry.layer, item.entry.title, item.entry.heading_date, item.entry.source,
     )  # fmt: skip
     return result if same and result.body.strip() == (f"- {context}" if context else "") else None
-
-
-def _opening(sentence: str) -> str:
-    """Return the beginning of a sentence, by which sentences that were cut off at different places are equal."""
-    opening = " ".join(sentence.lower().split()[:_OPENING_WORDS])
-    return sentence.lower() if contains_name(opening) else opening
 
 
 def is_routine_summary(item: NoiseItem) -> bool:

@@ -52,7 +52,6 @@ with lazy_imports(__name__):
 
     from echod.jobs import compress, ingest, observe, promote, propose, prune
 
-
 log = get_logger(__name__)
 
 _GATE_RECHECK_SECONDS = 600.0

@@ -34,7 +34,6 @@ with lazy_imports(__name__):
 if TYPE_CHECKING:
     from echod.memory.model import Block, Document, Entry
 
-
 _GLOBAL_ROLES_EXCLUDED: Final = frozenset({"doc-packs", "manifests"})
 _SUFFIX: Final = ".md"
 _MAX_PATHS: Final = 4096

@@ -45,7 +45,6 @@ with lazy_imports(__name__):
 
     from echod.memory.reports import reader
 
-
 # Each is watched by itself, without its subdirectories. So are the newest few of those in the parents.
 _PARENT_DIRECTORIES = (*ARC_DIRECTORIES, activity.SIGNALS_DIRECTORY, workflow_files.LOCKS_DIRECTORY)
 _MARKER_DIRECTORIES = ("tmp", *files.UPSTREAM_DIRECTORIES, ".rune/audit-state", *_PARENT_DIRECTORIES)
