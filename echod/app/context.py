@@ -145,7 +145,6 @@ class ReadContext:
         notices = self.reader.collect_notices(store)
         if not self.session_projects.enabled([store.project]):
             return notices
-
         if layout.find_stores_in_resolved_root(store.project)[:1] != (store,):
             return notices  # a project with two stores has one such item
         full = text_search.full_memory_notice(self.session_projects.root(store.project), local_date(now))

@@ -141,7 +141,6 @@ class StoreReader:
     def open_read_only(self, role: Role) -> Iterator[session_module.RoleSession]:
         """Open a session that takes no lock, repairs nothing and refuses every commit (report mode, dry runs)."""
         # See the module's docstring.
-
         with as_store_error("read", role.path), open_role_directory(role) as directory:
             yield session_module.RoleSession(self._build_context(directory), session_module.read_raw_memory)
 
@@ -180,12 +179,17 @@ class StoreReader:
 
     def find_overwritten(self, store: Store) -> Iterator[Notice]:
         """Yield a notice for each role with entries that another program overwrote, before anything restores them."""
-        for role in self.roles_changed_by_others(store):
+        with as_store_error("read the journal in", self._journal.root):
+            roles = self._journal.roles(store)
+        for role in roles:
             try:
-                with as_store_error("read", role.path), open_role_directory(role) as directory:
-                    titles = heal.find_missing_blocks(self._build_context(directory))
+                with as_store_error("read", role.path):
+                    if not self._is_changed_by_others(role):
+                        continue
+                    with open_role_directory(role) as directory:
+                        titles = heal.find_missing_blocks(self._build_context(directory))
             except EchodError:
-                continue  # it is being written, or the status reports it
+                continue  # it is being written, its journal is damaged, or the status reports it
             if titles:
                 yield heal.overwritten_notice(role.name, titles, role.memory.stat().st_mtime)
 
@@ -316,7 +320,6 @@ class StoreReader:
 
     def _preview_commit(self, info: CommitInfo) -> UndoPreview:
         # See the module's docstring.
-
         with as_store_error("read", info.role.path), open_role_directory(info.role) as directory:
             return undo.preview_record(self._build_context(directory), self._find_record(info))
 
