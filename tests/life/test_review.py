@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.life.files import MEMORY_HEADER, crowded_memory, learning_text
+from tests.life.files import MEMORY_HEADER, TODAY, crowded_memory, learning_text
 from tests.support import Home, finding_text, make_project, running_daemon, until
 
 
@@ -179,7 +179,9 @@ class TestConsolidate:
         )
         (role_directory(made) / "MEMORY.md").write_text(memory)
         again = learning_text("money is in cents").replace("What was learnt", "This is what was learnt")
-        new = finding_text("Let the pool close itself").replace("**: none", "**: Close the pool in teardown")
+        new = finding_text("Let the pool close itself", date=TODAY.isoformat()).replace(
+            "**: none", "**: Close the pool in teardown"
+        )
         (role_directory(made) / "ward-findings.md").write_text(again + "\n" + new)
         (role_directory(made) / "seer-findings.md").write_bytes(b"## Torn \xff\n")
         return made
