@@ -120,7 +120,7 @@ class Services:
         return RecordedProjects(self.paths.journal, self._database, self.read_context.projects, self.paths.worker_lock)
 
     def recover(self, stores: Iterable[Store]) -> RecoveryReport:
-        """Complete what a crash left half done in these stores and the global ones. Hold the worker lock."""
+        """Complete all that a crash left half done in these stores and the global ones. Hold the worker lock."""
         locations = self.read_context.pack_locations
         report = self.engine.recover((*stores, *locations.stores))
         if locations.exists:
@@ -229,7 +229,13 @@ class Services:
 
     @cached_property
     def worker(self) -> job_worker.Worker:
-        """The worker, which runs one job at a time."""
+        """The worker, which runs one job at a time.
+
+        Raises:
+            ConfigurationError: `sessions.root` cannot be used.
+        """
+        if self.read_context.session_projects.any_chosen:
+            _ = self.session_services  # made before a second thread uses it
         return job_worker.Worker(
             queue=self.queue,
             engine=self.engine,

@@ -81,10 +81,7 @@ class SessionNeedFinder:
         self._lock = threading.Lock()
 
     def find(self, store: Store, mode: str, now: float) -> tuple[Need, ...]:
-        """Return what a project needs whose conversations are archived.
-
-        Only its first store counts, so that nothing is done twice.
-        """
+        """Return the needs of a project whose conversations are archived. Only its first store counts."""
         if not _is_first(store):
             return ()
         root = self._projects.root(store.project)

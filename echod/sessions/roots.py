@@ -318,6 +318,11 @@ class SessionProjects:
             return SessionChoice(enabled=False, reason="the project's own settings contain sessions: false")
         return SessionChoice(enabled=True)
 
+    @property
+    def any_chosen(self) -> bool:
+        """Whether the conversations of any project may be archived."""
+        return self._settings.enabled or bool(self._file.read())
+
     def enabled(self, projects: Iterable[Path]) -> tuple[Path, ...]:
         """Return those of these projects whose conversations are archived."""
         chosen = set() if self._settings.enabled else set(self._file.read())

@@ -15,6 +15,7 @@ from click.testing import CliRunner
 from echod.cli.root import app
 from echod.errors import EchodError, ExitCode
 from tests.cli.reference import all_command_paths
+from tests.support import Home, make_project
 
 TESTED_ELSEWHERE: Final = {
     "demo": "tests/cli/test_demo.py: it runs the service",
@@ -183,6 +184,17 @@ def test_settings_that_cannot_be_used_end_a_command_with_78(
 
     expected = ExitCode.OK if command == "pause" else ExitCode.CONFIGURATION
     assert exit_code("--config", str(config), *command.split(), *words) == expected
+
+
+@pytest.mark.parametrize("command", ["run", "run --once"])
+def test_a_directory_for_conversations_that_cannot_be_used_ends_a_run_with_78(tmp_path: Path, command: str) -> None:
+    home = Home(tmp_path, {})
+    home.run("add", make_project(tmp_path / "project", "reviewer"))
+
+    result = home.echod(*command.split(), ECHOD_SESSIONS__ROOT="relative/directory")
+
+    assert result.returncode == ExitCode.CONFIGURATION
+    assert "sessions.root must be an absolute path" in " ".join(result.stderr.split())
 
 
 @pytest.mark.parametrize("command", sorted(INDEPENDENT_OF_SETTINGS))
