@@ -165,7 +165,7 @@ class NameCounts:
             remedies=_count_words(lower, _REMEDY, REMEDY_ADVICE),
             strong_remedies=_count_words(lower, _STRONG, RULE_ADVICE),
             flaws=_count_words(lower, _FLAW, FLAW_ADVICE),
-            is_severe=is_severe(plain),
+            is_severe=_has_word(lower, _SEVERE, SEVERE_ADVICE),
             is_assignment=_ASSIGNMENT.match(plain) is not None,
         )
 
@@ -202,18 +202,12 @@ def _iter_names(text: str) -> Iterator[str]:
                 yield name.lower()
 
 
-def is_severe(text: str) -> bool:
-    """Return whether a text names a high severity."""
-    return _has_word(text, _SEVERE, SEVERE_ADVICE)
-
-
 def states_rule(text: str) -> bool:
     """Return whether a text states a rule, with words such as always and never."""
-    return _has_word(text, _RULE, RULE_ADVICE)
+    return _has_word(text[:_MAX_LENGTH].lower(), _RULE, RULE_ADVICE)
 
 
-def _has_word(text: str, english: re.Pattern[str], others: Advice) -> bool:
-    lower = text[:_MAX_LENGTH].lower()
+def _has_word(lower: str, english: re.Pattern[str], others: Advice) -> bool:
     return english.search(lower) is not None or any(others.find(lower))
 
 

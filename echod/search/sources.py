@@ -333,7 +333,6 @@ _HIDDEN_FIELDS: Final = frozenset({"source", "category", "domain", "layer", "dat
 _CATEGORIES: Final = frozenset({"pattern", "anti-pattern", "decision", "debugging"})
 """The categories that entries are filtered by. Any other one counts as none."""
 _WORD: Final = lazy_pattern(r"[\w./@+-]+")
-_PATH_LIKE: Final = lazy_pattern(r"`[^`\n]+`|[^\s./]{0,400}+[./]\S+")
 _HEADING: Final = lazy_pattern(r"^ {0,3}#{1,6}[ \t]*")
 
 

@@ -179,19 +179,20 @@ class StoreReader:
 
     def find_overwritten(self, store: Store) -> Iterator[Notice]:
         """Yield a notice for each role with entries that another program overwrote, before anything restores them."""
-        with as_store_error("read the journal in", self._journal.root):
-            roles = self._journal.roles(store)
-        for role in roles:
+        for role in self.journaled_roles(store):
             try:
-                with as_store_error("read", role.path):
-                    if not self._is_changed_by_others(role):
-                        continue
-                    with open_role_directory(role) as directory:
-                        titles = heal.find_missing_blocks(self._build_context(directory))
+                titles = self._overwritten_titles(role)
             except EchodError:
                 continue  # it is being written, its journal is damaged, or the status reports it
             if titles:
                 yield heal.overwritten_notice(role.name, titles, role.memory.stat().st_mtime)
+
+    def _overwritten_titles(self, role: Role) -> tuple[str, ...]:
+        with as_store_error("read", role.path):
+            if not self._is_changed_by_others(role):
+                return ()
+            with open_role_directory(role) as directory:
+                return heal.find_missing_blocks(self._build_context(directory))
 
     def history(self, stores: Iterable[Store] | None = None) -> tuple[CommitInfo, ...]:
         """Return the commits in the journal, newest first, of these stores or of every store with a journal."""
